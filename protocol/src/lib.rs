@@ -1,0 +1,1 @@
+//! To be filled: see the crate's place in the workspace manifest.
