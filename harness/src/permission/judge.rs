@@ -1,0 +1,182 @@
+//! The judgement of one call: deny rule, ask rule, allow rule, then the mode.
+
+use std::path::{Path, PathBuf};
+
+use super::matching::{self, Call, Line};
+use super::mode::{Behaviour, Mode};
+use super::read_only::{self, Guarding, Verdict};
+use super::rule::Specifier;
+use super::store::{RuleEntry, RuleSet};
+use crate::point::tools::{AskOrigin, DeniedBy};
+use crate::tool::{Access, Effect};
+
+/// Folders and files of the workspace that steer tools, hooks or this program: edits of them ask in every mode that
+/// asks at all.
+const STEERING: &[&str] = &[".git", ".claude", ".codex", ".sluice", ".mcp.json"];
+
+/// The folders that a judgement refers to; all absolute.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The home folder, where it is known.
+    pub home: Option<&'a Path>,
+    /// The workspace root, and the folders added to it.
+    pub workspace: &'a [PathBuf],
+    /// Where a command would run.
+    pub cwd: &'a Path,
+    /// The session's own folder: its files may be read unasked.
+    pub state_dir: &'a Path,
+}
+
+/// What policy says of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// It may run.
+    Allow {
+        /// The rule or mode that says so.
+        why: String,
+    },
+    /// Somebody must be asked.
+    Ask {
+        /// For the person and, when nobody says yes, for the model.
+        reason: Option<String>,
+        /// Who wants it asked.
+        origin: AskOrigin,
+    },
+    /// It must not run.
+    Deny {
+        /// For the model.
+        reason: String,
+        /// What denies.
+        by: DeniedBy,
+    },
+}
+
+/// The text of a denial when a deny rule speaks of the call.
+pub(super) fn denial(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> Option<String> {
+    rules.of(Behaviour::Deny).find(|entry| matching::strictly(entry, call, place))?;
+    Some(match &call.line {
+        Some(line) => format!("Permission to use {} with command {} has been denied.", call.tool, line.text),
+        None => format!("Permission to use {} has been denied.", call.tool),
+    })
+}
+
+/// Judges a call.
+pub(super) fn judge(mode: Mode, rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> Judgement {
+    if let Some(reason) = denial(rules, call, place) {
+        return Judgement::Deny { reason, by: DeniedBy::Rule };
+    }
+    if rules.of(Behaviour::Ask).any(|entry| matching::strictly(entry, call, place)) {
+        return ask(mode, call, AskOrigin::Rule);
+    }
+    if mode == Mode::BypassPermissions {
+        return by_mode(mode);
+    }
+    let only_reads = only_reads(rules, call, place);
+    if let Some(why) = allowance(rules, call, place)
+        && (mode != Mode::Plan || only_reads || call.facts.effect == Effect::Reads)
+    {
+        return Judgement::Allow { why };
+    }
+    let unasked = only_reads || (mode == Mode::AcceptEdits && edits_workspace(call, place));
+    // Leaving plan mode is a person's choice, whatever the tool says of its effect.
+    if unasked && !(mode == Mode::Plan && call.tool == "ExitPlanMode") {
+        return by_mode(mode);
+    }
+    ask(mode, call, if mode == Mode::Plan { AskOrigin::Plan } else { AskOrigin::Mode })
+}
+
+fn by_mode(mode: Mode) -> Judgement {
+    Judgement::Allow { why: format!("mode `{mode}`") }
+}
+
+/// A question, or what stands for it in a mode that asks nobody.
+fn ask(mode: Mode, call: &Call<'_>, origin: AskOrigin) -> Judgement {
+    let tool = call.tool;
+    if mode == Mode::DontAsk {
+        let reason = format!(
+            "Permission to use {tool} has not been granted, and mode `dontAsk` asks nobody. An allow rule would let it run."
+        );
+        return Judgement::Deny { reason, by: DeniedBy::Mode };
+    }
+    let reason = if origin == AskOrigin::Plan {
+        format!("Permission to use {tool} was requested in plan mode, in which nothing is changed, and has not been granted.")
+    } else {
+        format!("Permission to use {tool} was requested but has not been granted.")
+    };
+    Judgement::Ask { reason: Some(reason), origin }
+}
+
+/// The allow rule that covers the call, or those that cover the parts of its command line.
+fn allowance(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> Option<String> {
+    if let Some(entry) = rules.of(Behaviour::Allow).find(|entry| matching::narrowly(entry, call, place)) {
+        return Some(said_by(entry));
+    }
+    let line = call.line.as_ref()?;
+    if line.scan.flags.unclear || line.scan.flags.redirection || line.scan.commands.is_empty() {
+        return None;
+    }
+    let parts = read_only::parts(&line.scan, place, guarding(rules));
+    let mut said = Vec::new();
+    let mut counts_on_reading = false;
+    let mut touches_shell = false;
+    for (part, verdict) in line.scan.commands.iter().zip(parts) {
+        match rules.of(Behaviour::Allow).find(|entry| matching::covers_part(entry, call.tool, part)) {
+            Some(entry) => {
+                said.push(said_by(entry));
+                touches_shell |= verdict == Verdict::Other && read_only::changes_shell(part);
+            }
+            None if verdict == Verdict::ReadOnly => counts_on_reading = true,
+            None => return None,
+        }
+    }
+    said.dedup();
+    // After a `cd` or an assignment that only a rule allowed, a reading command may read something else.
+    (!said.is_empty() && !(counts_on_reading && touches_shell)).then(|| said.join(", "))
+}
+
+fn said_by(entry: &RuleEntry) -> String {
+    format!("allow rule `{}` ({})", entry.rule, entry.origin)
+}
+
+/// Whether some files may not be read by whoever may read the workspace.
+fn guarding(rules: &RuleSet) -> Guarding {
+    let guards = |entry: &RuleEntry| {
+        entry.behaviour != Behaviour::Allow
+            && entry.rule.tool() == "Read"
+            && matches!(entry.rule.specifier(), Specifier::Path(_))
+    };
+    if rules.iter().any(guards) { Guarding::SomeFiles } else { Guarding::Nothing }
+}
+
+fn only_reads(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> bool {
+    if let Some(Line { scan, .. }) = &call.line {
+        return read_only::whole_line(scan, place, guarding(rules));
+    }
+    match call.facts.effect {
+        Effect::Session => true,
+        Effect::Reads => call.facts.paths.iter().all(|(path, access)| {
+            *access == Access::Read && (is_inside(path, place.workspace) || path.starts_with(place.state_dir))
+        }),
+        Effect::Edits | Effect::Anything => false,
+    }
+}
+
+fn edits_workspace(call: &Call<'_>, place: &Place<'_>) -> bool {
+    let paths = &call.facts.paths;
+    call.line.is_none()
+        && call.facts.effect == Effect::Edits
+        && !paths.is_empty()
+        && paths.iter().all(|(path, _)| {
+            let steers = |below: &Path| {
+                below.components().any(|part| STEERING.iter().any(|name| part.as_os_str().eq_ignore_ascii_case(name)))
+            };
+            let path = crate::scene::lexical(path);
+            place.workspace.iter().any(|folder| path.strip_prefix(folder).is_ok_and(|below| !steers(below)))
+        })
+}
+
+/// Whether an absolute path without `..` lies in one of the folders.
+pub(super) fn is_inside(path: &Path, folders: &[PathBuf]) -> bool {
+    let path = crate::scene::lexical(path);
+    path.is_absolute() && folders.iter().any(|folder| path.starts_with(folder))
+}

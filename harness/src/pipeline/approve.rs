@@ -1,0 +1,123 @@
+//! Approval: a question is asked at most once, every answer is durable, and silence means no.
+
+use super::identity::Identity;
+use super::seal::Sealed;
+use crate::log::event::{ApprovalAsked, ApprovalDecided};
+use crate::point::approval::{Approval, ApprovalView};
+use crate::point::tools::{AskOrigin, DeniedBy, Reason};
+use crate::scene::Scene;
+use crate::seam::approval::{ApprovalCard, ApprovalOutcome};
+use crate::tool::{CallCard, CallKind};
+
+/// What came of the question.
+pub(super) enum Approved {
+    /// Yes, once.
+    Once,
+    /// The caller was cancelled.
+    Aborted,
+    /// No.
+    No(Reason),
+    /// The question itself could not be asked safely.
+    Defect(String),
+}
+
+pub(super) async fn ask(
+    id: &Identity,
+    shown: CallCard,
+    scene: Scene<'_>,
+    reason: Option<String>,
+    origin: AskOrigin,
+) -> Approved {
+    // Nobody is asked about a call that is cancelled already.
+    if scene.cancel.is_cancelled() {
+        return Approved::Aborted;
+    }
+    let name = id.name();
+    let Some(turn) = scene.turn else {
+        return Approved::Defect(format!("tool \"{name}\" requires approval, but no turn is open to ask in"));
+    };
+    let question = format!("{}#{}", id.call_id(), turn.number.0);
+    let card = ApprovalCard {
+        call_id: id.root_call_id().clone(),
+        tool: name.to_owned(),
+        input: id.input().clone(),
+        card: shown,
+        reason: reason.clone(),
+        origin,
+    };
+    let asked = ApprovalAsked {
+        turn: turn.number,
+        id: question.clone(),
+        call_id: id.call_id().clone(),
+        tool: name.to_owned(),
+        reason: reason.clone(),
+        origin,
+    };
+    // Nobody is asked what could not be recorded.
+    if let Err(fault) = scene.log.append_core(&asked) {
+        return Approved::Defect(format!("the question could not be recorded: {fault}"));
+    }
+    let waterfall = scene.context.waterfall::<Approval>();
+    let answered = {
+        let view = ApprovalView { scene, card: &card };
+        let asking = waterfall.run(view, || Box::pin(std::future::ready(Ok(ApprovalOutcome::Unavailable))));
+        tokio::select! {
+            biased;
+            // An answer that is there wins; a late one is discarded with the future.
+            answer = asking => answer,
+            _ = scene.cancel.cancelled() => Ok(ApprovalOutcome::Cancelled),
+        }
+    };
+    let outcome = answered.unwrap_or_else(|fault| {
+        tracing::warn!(%fault, "an approval answerer failed; nobody is taken to have answered");
+        ApprovalOutcome::Unavailable
+    });
+    let decided = ApprovalDecided { turn: turn.number, id: question, by: None, outcome: outcome.clone() };
+    if let Err(fault) = scene.log.append_core(&decided) {
+        return Approved::Defect(format!("the answer could not be recorded: {fault}"));
+    }
+    match outcome {
+        ApprovalOutcome::AllowedOnce => Approved::Once,
+        ApprovalOutcome::Rejected { message } => Approved::No(match message {
+            Some(text) => Reason::verbatim(DeniedBy::User, text),
+            None => Reason::new(DeniedBy::User, format!("the user rejected tool \"{name}\"")),
+        }),
+        ApprovalOutcome::Cancelled if scene.cancel.is_cancelled() => Approved::Aborted,
+        ApprovalOutcome::Cancelled => {
+            Approved::No(Reason::new(DeniedBy::User, format!("approval for tool \"{name}\" was cancelled")))
+        }
+        ApprovalOutcome::Unavailable => Approved::No(unavailable(name, reason, origin)),
+    }
+}
+
+/// Nobody could be asked: the asker's own reason reaches the model, as it stands where a hook gave it.
+fn unavailable(name: &str, reason: Option<String>, origin: AskOrigin) -> Reason {
+    let nobody = "no approval channel is available";
+    match (reason, origin) {
+        (Some(text), AskOrigin::Hook) => Reason::verbatim(DeniedBy::NobodyToAsk, text),
+        (Some(text), AskOrigin::Mode | AskOrigin::Plan | AskOrigin::Rule) => Reason::new(
+            DeniedBy::NobodyToAsk,
+            format!("{text} (tool \"{name}\" requires approval, but {nobody})"),
+        ),
+        (None, _) => {
+            Reason::new(DeniedBy::NobodyToAsk, format!("tool \"{name}\" requires approval, but {nobody}"))
+        }
+    }
+}
+
+pub(crate) fn card_of(sealed: &Sealed) -> CallCard {
+    present(sealed.definition.as_ref().map(|d| d.tool()), sealed.id.name(), &sealed.id.input)
+}
+
+/// A card for a call; total: a panicking or missing tool falls back to its name.
+pub(crate) fn present(tool: Option<&dyn crate::tool::Tool>, name: &str, input: &crate::json::Json) -> CallCard {
+    tool.and_then(|t| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| t.present_call(input))).ok()
+    })
+    .unwrap_or_else(|| CallCard {
+        title: name.to_owned(),
+        kind: CallKind::Other,
+        items: Vec::new(),
+        locations: Vec::new(),
+    })
+}

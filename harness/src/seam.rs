@@ -1,0 +1,33 @@
+//! Capability seams: the definitions. A trait and its types per file, free of any provider.
+//!
+//! Providers live in `sluice-providers` (or behind an editor, in the program); consumers are the tools and the hook
+//! bridges. A seam is provided on a [`Context`](crate::context::Context) and leased from it by its trait.
+
+pub mod approval;
+pub mod files;
+pub mod host_files;
+pub mod live;
+pub mod model;
+pub mod process;
+pub mod search;
+
+use crate::context::Seam;
+
+impl Seam for dyn files::Files {
+    const NAME: &'static str = "files";
+}
+impl Seam for dyn host_files::HostFiles {
+    const NAME: &'static str = "host files";
+}
+impl Seam for dyn live::LiveSink {
+    const NAME: &'static str = "live";
+}
+impl Seam for dyn model::Model {
+    const NAME: &'static str = "model";
+}
+impl Seam for dyn process::Processes {
+    const NAME: &'static str = "processes";
+}
+impl Seam for dyn search::Search {
+    const NAME: &'static str = "search";
+}

@@ -1,0 +1,171 @@
+//! The process seam: run one program to its end, with a deadline, caps and an owner.
+//!
+//! Contract for every provider: the child gets a session and process group of its own without a terminal; stdin is fed while both
+//! outputs are read; a closed stdin is no error; the run is over when the *process* is over, whoever still holds its
+//! pipes (what was written so far is used after a short drain); deadline, cancellation and disposal kill the whole
+//! group (TERM, grace, KILL) and wait for it. Nothing is ever passed to a shell unless the program is [`Program::Shell`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Fut;
+use crate::cancel::Cancel;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A line for a shell: `SHELL -c LINE`, neither login nor interactive.
+    Shell {
+        /// The shell's path or name, such as `/bin/sh`.
+        shell: String,
+        /// The line.
+        line: String,
+    },
+    /// A program with its arguments, started directly.
+    Direct {
+        /// Path or name, looked up in the child's `PATH`.
+        program: String,
+        /// The arguments.
+        args: Vec<String>,
+    },
+}
+
+/// What the child's environment is built from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// Names of inherited variables that the child does not get; a trailing `*` stands for any rest (`OTEL_*`).
+    pub without: Vec<String>,
+    /// Variables set on top, later ones winning.
+    pub set: Vec<(String, String)>,
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct ProcessSpec {
+    /// What to run.
+    pub program: Program,
+    /// Where; must exist.
+    pub cwd: PathBuf,
+    /// With which environment: sluice's own, less `without`, plus `set`.
+    pub environment: Environment,
+    /// What stdin gets before it is closed; empty means closed at once.
+    pub stdin: Vec<u8>,
+    /// How long it may take; `None` means as long as it likes.
+    pub deadline: Option<Duration>,
+    /// How long after TERM the group is killed.
+    pub grace: Duration,
+    /// How many bytes of each output stream are kept.
+    pub keep: Keep,
+}
+
+/// Which part of an output stream is kept when it is larger than the cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The first so many bytes.
+    Head(usize),
+    /// The first and the last so many bytes each.
+    HeadAndTail(usize),
+}
+
+/// How a run ended. A timeout can never be read as an exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// Its deadline passed; the group was killed.
+    TimedOut,
+    /// It was cancelled; the group was killed.
+    Cancelled,
+    /// It never started.
+    NotStarted(StartProblem),
+}
+
+/// Why a program did not start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartProblem {
+    /// The program or the script's interpreter does not exist.
+    #[error("{program}: no such file or command")]
+    NotFound {
+        /// As it was given.
+        program: String,
+    },
+    /// It exists and may not be executed.
+    #[error("{program}: not executable ({why})")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// The system's words.
+        why: String,
+    },
+    /// The working folder does not exist or cannot be entered.
+    #[error("the working folder {cwd} cannot be entered: {why}")]
+    Folder {
+        /// The folder.
+        cwd: String,
+        /// The system's words.
+        why: String,
+    },
+    /// Anything else the system says.
+    #[error("{program}: {why}")]
+    System {
+        /// As it was given.
+        program: String,
+        /// The system's words.
+        why: String,
+    },
+}
+
+/// What was kept of one output stream, and how much there was: truncation cannot be overlooked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Capture {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// The last bytes, where the stream was larger than the cap and the tail is kept too.
+    pub tail: Vec<u8>,
+    /// How many bytes the stream had.
+    pub total: u64,
+}
+
+impl Capture {
+    /// Whether bytes are missing.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.total > (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// The text, with invalid UTF-8 replaced and a note where bytes are missing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(&self.head).into_owned();
+        if self.is_truncated() {
+            let missing = self.total - (self.head.len() + self.tail.len()) as u64;
+            text.push_str(&format!("\n[… {missing} of {} bytes left out …]\n", self.total));
+        }
+        text.push_str(&String::from_utf8_lossy(&self.tail));
+        text
+    }
+}
+
+/// The whole outcome of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutput {
+    /// How it ended.
+    pub end: End,
+    /// Its stdout.
+    pub stdout: Capture,
+    /// Its stderr.
+    pub stderr: Capture,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether something still held an output pipe when the process was over.
+    pub pipe_still_held: bool,
+}
+
+/// Runs processes.
+pub trait Processes: Send + Sync {
+    /// Runs one program to its end. Never fails: a program that cannot start is an [`End`]. Dropping the future kills
+    /// the group.
+    fn run<'a>(&'a self, spec: ProcessSpec, cancel: &'a Cancel) -> Fut<'a, RunOutput>;
+}

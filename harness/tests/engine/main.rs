@@ -1,0 +1,17 @@
+//! The engine from outside: real contexts, a real log on disk, scripted listeners, tools and models.
+//!
+//! One binary, a module a subject. A test of a numbered rule carries its number.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "tests say what they expect by panicking"
+)]
+
+mod batches;
+mod cancellation;
+mod course;
+mod gates;
+mod rig;
