@@ -1,1 +1,18 @@
-//! To be filled: see the crate's place in the workspace manifest.
+//! Providers behind the seams of `sluice-harness`: local processes, files, search, and the language models.
+//!
+//! Owns: every line that touches the operating system or the network on behalf of a seam. Must not know: who asks
+//! (tools, hook bridges, front ends), where configuration comes from, or what an answer is used for. Nothing here
+//! reads an environment variable to configure itself: constructors are handed what they need.
+//!
+//! Read first: [`process::LocalProcesses`], [`files::LocalFiles`], [`search::LocalSearch`], [`script::ScriptModel`],
+//! [`openai::OpenAiModel`].
+
+mod fault;
+pub mod files;
+pub mod host_files;
+mod off_thread;
+pub mod openai;
+pub mod process;
+pub mod script;
+pub mod search;
+pub mod secret;

@@ -1,0 +1,133 @@
+//! Local files: the workspace's files on this machine.
+//!
+//! Which file a path means lives in [`resolve`], what is on the disk now in [`observe`], and the atomic write in
+//! [`publish`]; this file joins them, serialises mutations, and maps the system's errors (R-395…R-402).
+//!
+//! The invariant: nothing of a file changes before its expectation was checked under the file's lock, and a write is
+//! visible as a whole or not at all.
+
+mod observe;
+mod publish;
+mod resolve;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use sluice_harness::Fut;
+use sluice_harness::cancel::Cancel;
+use sluice_harness::seam::files::{Expectation, FileFault, FileKey, FileStat, FileText, Files, Written};
+
+use crate::off_thread;
+use crate::process::words;
+
+/// Reads and writes files on this machine.
+#[derive(Default)]
+pub struct LocalFiles {
+    locks: Mutex<HashMap<FileKey, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl LocalFiles {
+    /// A provider without locks held.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock_of(&self, key: &FileKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(key).and_then(Weak::upgrade) {
+            return lock;
+        }
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::default();
+        locks.insert(key.clone(), Arc::downgrade(&lock));
+        lock
+    }
+}
+
+impl Files for LocalFiles {
+    fn stat<'a>(&'a self, path: &'a Path) -> Fut<'a, Result<Option<FileStat>, FileFault>> {
+        Box::pin(async move {
+            let owned = path.to_owned();
+            off_thread::run(&Cancel::new(), move |_| observe::stat(&owned)).await.map_err(|_| lost(path))?
+        })
+    }
+
+    fn read_text<'a>(&'a self, path: &'a Path, limit: u64, cancel: &'a Cancel) -> Fut<'a, Result<FileText, FileFault>> {
+        Box::pin(async move {
+            let owned = path.to_owned();
+            off_thread::run(cancel, move |cancel| observe::read_text(&owned, limit, cancel))
+                .await
+                .map_err(|_| lost(path))?
+        })
+    }
+
+    fn write_text<'a>(
+        &'a self,
+        path: &'a Path,
+        text: &'a str,
+        expected: Expectation,
+        cancel: &'a Cancel,
+    ) -> Fut<'a, Result<Written, FileFault>> {
+        Box::pin(async move {
+            if let Some(at) = text.bytes().position(|b| b == 0) {
+                return Err(FileFault::NotText { path: shown(path), why: format!("NUL at byte {at} of the new text") });
+            }
+            let text: Arc<str> = text.into();
+            // A link on the way may be turned elsewhere between the look and the lock; then the lock was the wrong one.
+            for _ in 0..RETARGETS {
+                let owned = path.to_owned();
+                let key = off_thread::run(cancel, move |_| resolve::key(&owned)).await.map_err(|_| lost(path))??;
+                let lock = self.lock_of(&key);
+                let held = tokio::select! {
+                    biased;
+                    _ = cancel.cancelled() => return Err(FileFault::Aborted { path: shown(path) }),
+                    held = lock.lock_owned() => held,
+                };
+                let (owned, text, expected) = (path.to_owned(), Arc::clone(&text), expected.clone());
+                let done = off_thread::run(cancel, move |cancel| {
+                    // Held by the work, not by the future: a dropped write must not let the next one in too early.
+                    let _held = held;
+                    if resolve::key(&owned)? != key {
+                        return Ok(None);
+                    }
+                    publish::write(&owned, &key, &text, &expected, cancel).map(Some)
+                });
+                if let Some(written) = done.await.map_err(|_| lost(path))?? {
+                    return Ok(written);
+                }
+            }
+            Err(FileFault::Io { path: shown(path), why: "a link on its path keeps changing".to_owned() })
+        })
+    }
+}
+
+/// How often a write follows a path that is being re-linked.
+const RETARGETS: u32 = 5;
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn lost(path: &Path) -> FileFault {
+    FileFault::Io { path: shown(path), why: "the operation was interrupted inside sluice".to_owned() }
+}
+
+/// The fault for a system error on the file that the caller called `path`.
+fn fault(path: &Path, error: &io::Error) -> FileFault {
+    let path = shown(path);
+    match error.kind() {
+        io::ErrorKind::NotFound => FileFault::NotFound { path },
+        io::ErrorKind::NotADirectory => FileFault::NotFolder { path },
+        io::ErrorKind::IsADirectory => FileFault::NotRegular { path },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => FileFault::PermissionDenied { path },
+        _ => FileFault::Io { path, why: words(error) },
+    }
+}
+
+/// The path of a key.
+fn target(key: &FileKey) -> &PathBuf {
+    &key.0
+}

@@ -1,0 +1,119 @@
+//! Local processes: runs one program to its end, and owns its process group until then.
+//!
+//! Each run is supervised by a task of its own, so that a dropped run still ends politely. Program look-up lives in
+//! [`lookup`], the one system call before `exec` in [`spawn`], signals to groups in [`group`], bounded capture of
+//! output in [`stream`], and the life of one child in [`supervise`].
+//!
+//! The invariant: a group is registered from its start until its leader ended by itself or the group is gone, and
+//! whatever is registered dies with the provider. What a leader that ended by itself left running is left alone.
+
+mod group;
+mod lookup;
+mod spawn;
+mod stream;
+mod supervise;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_harness::Fut;
+use sluice_harness::cancel::{Cancel, CancelCause};
+use sluice_harness::seam::process::{Capture, End, ProcessSpec, Processes, RunOutput, StartProblem};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use group::Registry;
+pub(crate) use lookup::words;
+
+/// Runs programs on this machine.
+pub struct LocalProcesses {
+    registry: Arc<Registry>,
+    /// The supervisors, one a run; they end with the provider.
+    supervisors: Mutex<JoinSet<()>>,
+}
+
+impl LocalProcesses {
+    /// A provider without running processes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { registry: Arc::new(Registry::new()), supervisors: Mutex::default() }
+    }
+
+    /// Kills every live group at once and lets no further program start. Synchronous and best effort, for a signal
+    /// handler's last act; may be called again.
+    pub fn kill_all(&self) {
+        self.registry.close();
+        self.registry.kill_all();
+    }
+
+    /// Ends every live group politely (TERM, `grace`, KILL), waits until all are gone, and lets no further program
+    /// start.
+    pub async fn shut_down(&self, grace: Duration) {
+        self.registry.shorten_grace(grace);
+        self.registry.close();
+        self.registry.idle().await;
+    }
+
+    fn supervise(&self, run: impl Future<Output = ()> + Send + 'static) {
+        let mut supervisors = self.supervisors.lock().unwrap_or_else(PoisonError::into_inner);
+        while supervisors.try_join_next().is_some() {}
+        supervisors.spawn(run);
+    }
+
+    /// How many runs are going on.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.registry.running()
+    }
+}
+
+impl Default for LocalProcesses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for LocalProcesses {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}
+
+/// Tells the supervisor that nobody waits any more.
+struct Abandon(Cancel);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.cancel(CancelCause::Disposed);
+    }
+}
+
+impl Processes for LocalProcesses {
+    fn run<'a>(&'a self, spec: ProcessSpec, cancel: &'a Cancel) -> Fut<'a, RunOutput> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let name = lookup::given_name(&spec.program);
+            let stop = cancel.child();
+            let abandon = Abandon(stop.clone());
+            let (answer, outcome) = oneshot::channel();
+            let job = self.registry.enter();
+            self.supervise(async move {
+                let output = supervise::run(spec, stop, started, &job).await;
+                drop(job);
+                let _ = answer.send(output);
+            });
+            let output = outcome.await;
+            drop(abandon);
+            output.unwrap_or_else(|_| RunOutput {
+                end: End::NotStarted(StartProblem::System {
+                    program: name,
+                    why: "its supervisor ended early (the program is shutting down)".to_owned(),
+                }),
+                stdout: Capture::default(),
+                stderr: Capture::default(),
+                took: started.elapsed(),
+                pipe_still_held: false,
+            })
+        })
+    }
+}
