@@ -1,1 +1,50 @@
-//! To be filled: see the crate's place in the workspace manifest.
+//! The built-in tools of sluice: `Bash`, `Read`, `Write`, `Edit`, `MultiEdit`, `Glob`, `Grep` and `TodoWrite`.
+//!
+//! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; and what
+//! a session has seen of which file ([`observation`]).
+//!
+//! Must not know: any provider, any hook dialect, any front end. Files, processes and searches are reached only
+//! through the harness's seams; the one exception is the report of a shell's folder, which lies in the session's own
+//! state folder.
+//!
+//! Read first: [`builtin`], then one small tool such as [`glob::Glob`], then [`observation::Observations`].
+
+mod arguments;
+pub mod bash;
+pub mod edit;
+mod failure;
+mod file_change;
+pub mod glob;
+pub mod grep;
+mod hidden;
+pub mod multi_edit;
+pub mod observation;
+mod patch;
+pub mod read;
+mod replacement;
+mod schemas;
+pub mod todo;
+pub mod write;
+
+use std::sync::Arc;
+
+use sluice_harness::tool::Tool;
+
+pub use bash::{Bash, BashConfig, ShellFolder};
+pub use observation::{ObservationPlugin, Observations};
+
+/// The built-in tools, in the order in which a model is told of them. One set serves any number of sessions; mount an
+/// [`ObservationPlugin`] for the same `observations`, so that changes by hooks count as seen.
+#[must_use]
+pub fn builtin(config: BashConfig, observations: &Arc<Observations>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(Bash::new(config)),
+        Arc::new(read::Read::new(Arc::clone(observations))),
+        Arc::new(write::Write::new(Arc::clone(observations))),
+        Arc::new(edit::Edit::new(Arc::clone(observations))),
+        Arc::new(multi_edit::MultiEdit::new(Arc::clone(observations))),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
+        Arc::new(todo::TodoWrite),
+    ]
+}

@@ -1,0 +1,345 @@
+//! `Bash`: runs one shell command to its end, and keeps the folder it ends in.
+//!
+//! A fresh, non-login shell a call (R-435); only the folder persists. What the line around the command does is in
+//! `script`, the wording in `words`. Time limits, process groups and captures are the process seam's.
+
+mod script;
+mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sluice_harness::Fut;
+use sluice_harness::content::Block;
+use sluice_harness::json::{Json, JsonObject};
+use sluice_harness::log::EventKind;
+use sluice_harness::scene::{Scene, SessionFacts};
+use sluice_harness::seam::process::{
+    Capture, End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem,
+};
+use sluice_harness::tool::{
+    BodyView, CallCard, CallFacts, CallKind, CardItem, Content, Effect, Tool, ToolFailure, Verdict,
+};
+
+use crate::arguments::{flag_at, one_line, schema, text_at, whole_at};
+use crate::failure;
+use script::Report;
+
+const DEFAULT_TIME_LIMIT_MS: u64 = 120_000;
+const LONGEST_TIME_LIMIT_MS: u64 = 600_000;
+/// How long after TERM the group is killed.
+const GRACE: Duration = Duration::from_millis(500);
+/// Kept of the head and of the tail of each output: together 30 000 characters of plain text.
+const KEPT_OF_EACH_END: usize = 15_000;
+/// Below the 128 KiB that Linux allows one environment entry.
+const LONGEST_COMMAND: usize = 120_000;
+
+/// Names the files that are read into the shell before each command of a session.
+pub type Preludes = Arc<dyn Fn(&SessionFacts) -> Vec<PathBuf> + Send + Sync>;
+
+/// What the program decides about shell commands.
+#[derive(Clone, Default)]
+pub struct BashConfig {
+    /// Inherited variables that commands do not get: the keys of model providers. A trailing `*` stands for any rest.
+    pub without: Vec<String>,
+    /// Variables set on top of the inherited ones, such as the `env` of settings.
+    pub set: Vec<(String, String)>,
+    /// Files that are read into the same shell before each command, in order; missing ones are passed over. This is
+    /// what Claude Code does with a `CLAUDE_ENV_FILE`.
+    pub preludes: Option<Preludes>,
+}
+
+impl fmt::Debug for BashConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values may be secrets.
+        f.debug_struct("BashConfig").field("without", &self.without).finish_non_exhaustive()
+    }
+}
+
+/// The session's current folder changed. Whoever reopens the session may begin where it was left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellFolder {
+    /// Absolute path.
+    pub cwd: PathBuf,
+}
+
+impl EventKind for ShellFolder {
+    const TYPE: &'static str = "shell/cwd";
+    const IGNORABLE: bool = true;
+}
+
+/// The tool.
+pub struct Bash {
+    config: BashConfig,
+    shell: &'static str,
+}
+
+/// The value: Claude Code's five members, and what tells a failed run apart.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BashValue {
+    stdout: String,
+    stderr: String,
+    interrupted: bool,
+    is_image: bool,
+    no_output_expected: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+}
+
+impl Bash {
+    /// A shell tool: bash where there is one, else the system's `sh`.
+    #[must_use]
+    pub fn new(config: BashConfig) -> Self {
+        let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+        Self { config, shell }
+    }
+
+    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+        let session = body.scene().session;
+        let report = ReportFile::fresh(&session.state_dir).await;
+        let mut cwd = session.cwd();
+        let mut output = self.run_in(body, &cwd, &report).await?;
+        let mut note = String::new();
+        if matches!(output.end, End::NotStarted(StartProblem::Folder { .. })) && cwd != session.start_dir {
+            note = format!(
+                "The current folder {} no longer exists; the command ran in {}.",
+                cwd.display(),
+                session.start_dir.display()
+            );
+            cwd = session.start_dir.clone();
+            output = self.run_in(body, &cwd, &report).await?;
+        }
+        let reported = report.take().await;
+        if let End::Exited(_) = output.end {
+            let folder = match script::read_report(reported.as_deref()) {
+                Report::Folder(folder) => as_session_names_it(session, folder).await,
+                Report::Vanished => {
+                    let next = cwd.display();
+                    let words =
+                        format!("The command ended in a folder that no longer exists; the next one runs in {next}.");
+                    note = words::joined(&note, &words);
+                    cwd
+                }
+                Report::Silent => cwd,
+            };
+            move_to(body.scene(), folder);
+        }
+        value_of(output, &note, body)
+    }
+
+    async fn run_in(&self, body: &BodyView<'_>, cwd: &Path, report: &ReportFile) -> Result<RunOutput, ToolFailure> {
+        let scene = body.scene();
+        let preludes = self.config.preludes.as_ref().map(|name| name(scene.session)).unwrap_or_default();
+        let mut set = vec![
+            ("TERM".to_owned(), "dumb".to_owned()),
+            ("PAGER".to_owned(), "cat".to_owned()),
+            ("GIT_PAGER".to_owned(), "cat".to_owned()),
+            ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
+        ];
+        set.extend(self.config.set.iter().cloned());
+        let command = script::command_text(text_at(body.input(), "command"), &preludes);
+        set.push((script::COMMAND_VARIABLE.to_owned(), command));
+        let spec = ProcessSpec {
+            program: Program::Shell { shell: self.shell.to_owned(), line: script::line(&report.0) },
+            cwd: cwd.to_owned(),
+            environment: Environment { without: self.config.without.clone(), set },
+            stdin: Vec::new(),
+            deadline: Some(Duration::from_millis(time_limit_ms(body.input()))),
+            grace: GRACE,
+            keep: Keep::HeadAndTail(KEPT_OF_EACH_END),
+        };
+        Ok(body.lease::<dyn Processes>()?.run(spec, scene.cancel).await)
+    }
+}
+
+fn move_to(scene: Scene<'_>, folder: PathBuf) {
+    if folder == scene.session.cwd() {
+        return;
+    }
+    // The event is a convenience of reopening; a log that takes nothing more is told of elsewhere.
+    let _ = scene.log.append(&ShellFolder { cwd: folder.clone() });
+    scene.session.set_cwd(folder);
+}
+
+fn value_of(output: RunOutput, note: &str, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+    let stdout = trimmed(&output.stdout);
+    let stderr = words::joined(&trimmed(&output.stderr), note);
+    let (mut exit_code, mut signal, mut timed_out) = (None, None, None);
+    match output.end {
+        End::Exited(0) => {}
+        End::Exited(code) => exit_code = Some(code),
+        End::Signalled(number) => signal = Some(number),
+        End::TimedOut => timed_out = Some(true),
+        End::Cancelled => {
+            let by = body.scene().cancel.cause().map(|cause| format!(" by {cause}")).unwrap_or_default();
+            let so_far = match words::joined(&stdout, &stderr) {
+                text if text.is_empty() => "none".to_owned(),
+                text => text,
+            };
+            let message = format!("command was cancelled{by}; output so far: {so_far}");
+            return Err(ToolFailure::coded("AbortError", "ABORTED", message));
+        }
+        End::NotStarted(problem) => {
+            let message = format!("the command could not be started: {problem}");
+            return Err(ToolFailure::coded("ProcessError", "PROCESS_NOT_STARTED", message));
+        }
+    }
+    let value = BashValue {
+        stdout,
+        stderr,
+        interrupted: timed_out.is_some(),
+        is_image: false,
+        no_output_expected: false,
+        exit_code,
+        signal,
+        timed_out,
+    };
+    Json::of(&value).map_err(|fault| failure::of_value(&fault))
+}
+
+fn trimmed(capture: &Capture) -> String {
+    let mut text = capture.text();
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    text
+}
+
+/// The shell reports where it really is; below the session's own folders that is told by the names the session uses,
+/// so that a path made absolute there still begins with the folder that hooks and rules know.
+async fn as_session_names_it(session: &SessionFacts, folder: PathBuf) -> PathBuf {
+    for named in [&session.start_dir, &session.workspace_root] {
+        if let Ok(real) = tokio::fs::canonicalize(named).await
+            && let Ok(rest) = folder.strip_prefix(&real)
+        {
+            return named.components().chain(rest.components()).collect();
+        }
+    }
+    folder
+}
+
+/// How long this call's command may take.
+fn time_limit_ms(input: &Json) -> u64 {
+    whole_at(input, "timeout").unwrap_or(DEFAULT_TIME_LIMIT_MS)
+}
+
+/// The file that a command's folder is reported through. It lies in the session's own folder.
+struct ReportFile(PathBuf);
+
+impl ReportFile {
+    async fn fresh(state_dir: &Path) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Without the folder the shell's report fails silently, and the current folder stays as it is.
+        let _ = tokio::fs::create_dir_all(state_dir).await;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(state_dir.join(format!("shell-folder-{}-{number}", std::process::id())))
+    }
+
+    async fn take(&self) -> Option<Vec<u8>> {
+        let content = tokio::fs::read(&self.0).await.ok();
+        let _ = tokio::fs::remove_file(&self.0).await;
+        content
+    }
+}
+
+impl Tool for Bash {
+    fn name(&self) -> &str {
+        "Bash"
+    }
+
+    fn description(&self) -> &str {
+        "Runs a shell command and returns its output. Every call gets a fresh shell; only the current folder is kept \
+         between calls, so a `cd` lasts. There is no terminal and no input. Commands are stopped after `timeout` \
+         milliseconds (120000 unless given, at most 600000). Long output is cut in the middle. Prefer Read, Edit, \
+         Write, Glob and Grep for files."
+    }
+
+    fn parameters(&self) -> Json {
+        schema(&json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command line, for bash."},
+                "description": {"type": "string", "description": "What it does, in a few words."},
+                "timeout": {"type": "number", "description": "Time limit in milliseconds, at most 600000.", "default": 120_000}
+            },
+            "required": ["command"]
+        }))
+    }
+
+    fn output(&self) -> Json {
+        schema(&json!({
+            "type": "object",
+            "properties": {
+                "stdout": {"type": "string"},
+                "stderr": {"type": "string"},
+                "interrupted": {"type": "boolean"},
+                "isImage": {"type": "boolean"},
+                "noOutputExpected": {"type": "boolean"},
+                "exitCode": {"type": "integer", "description": "Only when it is not zero."},
+                "signal": {"type": "integer", "description": "Only when a signal ended the shell."},
+                "timedOut": {"type": "boolean", "description": "Only when the time limit passed."}
+            },
+            "required": ["stdout", "stderr", "interrupted"]
+        }))
+    }
+
+    fn normalise(&self, arguments: JsonObject, _session: &SessionFacts) -> Result<JsonObject, String> {
+        let input = arguments.to_json();
+        let command = text_at(&input, "command");
+        if command.contains('\0') {
+            return Err("command contains a NUL byte, which no shell accepts; remove it".to_owned());
+        }
+        if command.len() > LONGEST_COMMAND {
+            return Err(format!(
+                "command has {} bytes, the limit is {LONGEST_COMMAND}; write a script with Write and run that",
+                command.len()
+            ));
+        }
+        if flag_at(&input, "run_in_background") {
+            return Err("run_in_background is not supported yet; run the command in the foreground".to_owned());
+        }
+        match arguments.get("timeout").and_then(|value| value.view().as_f64()) {
+            Some(limit) if limit > LONGEST_TIME_LIMIT_MS as f64 => {
+                Err(format!("timeout is {limit} ms, the limit is {LONGEST_TIME_LIMIT_MS} ms; give at most that"))
+            }
+            Some(limit) if limit < 1.0 || limit.fract() != 0.0 => Err(format!(
+                "timeout must be a whole number of milliseconds from 1 to {LONGEST_TIME_LIMIT_MS}, not {limit}"
+            )),
+            Some(_) | None => Ok(arguments),
+        }
+    }
+
+    fn facts(&self, input: &Json) -> CallFacts {
+        CallFacts { command: input.str_at("command").map(str::to_owned), paths: Vec::new(), effect: Effect::Anything }
+    }
+
+    fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
+        Box::pin(async move { self.run(&body).await })
+    }
+
+    fn render(&self, input: &Json, value: &Json) -> Content {
+        vec![Block::text(words::failure(input, value).unwrap_or_else(|| words::success(value)))]
+    }
+
+    fn verdict(&self, input: &Json, value: &Json) -> Verdict {
+        words::failure(input, value).map_or(Verdict::Succeeded, Verdict::Failed)
+    }
+
+    fn present_call(&self, input: &Json) -> CallCard {
+        let description = text_at(input, "description");
+        CallCard {
+            title: one_line(text_at(input, "command")),
+            kind: CallKind::Execute,
+            items: if description.is_empty() { Vec::new() } else { vec![CardItem::Text(description.to_owned())] },
+            locations: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The built-in tools end to end: sealed, gated, dispatched and settled by the real pipeline, over real files, real
+//! shells and a real log.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panicking"
+)]
+
+mod cases;
+mod definitions;
+mod observation;
+mod shell;
+mod world;
