@@ -1,0 +1,35 @@
+//! Stop of the Codex dialect: the agent goes on with a hook prompt, or ends for good.
+
+use std::path::Path;
+
+use super::output::Said;
+
+/// Who steers.
+pub(crate) const SOURCE: &str = "codex:Stop";
+
+/// What all handlers together decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Effect {
+    /// The reason of each block with the place of its handler among the event's, and its file.
+    pub(crate) blocks: Vec<(usize, String, String)>,
+    /// Ends the turn, whatever the others say.
+    pub(crate) prevented: Option<Option<String>>,
+}
+
+/// All reasons are delivered; `continue: false` from any hook beats them.
+pub(crate) fn merge<'a>(said: impl Iterator<Item = (usize, &'a Path, &'a Said)>) -> Effect {
+    let mut effect = Effect::default();
+    for (at, source, said) in said {
+        match said {
+            Said::Block(reason) => effect.blocks.push((at, source.display().to_string(), reason.clone())),
+            Said::Stop(reason) if effect.prevented.is_none() => effect.prevented = Some(reason.clone()),
+            Said::Stop(_) | Said::Nothing | Said::Rewrite(_) => {}
+        }
+    }
+    effect
+}
+
+/// One hook's prompt as the model reads it.
+pub(crate) fn hook_prompt(at: usize, source: &str, text: &str) -> String {
+    format!("<hook_prompt hook_run_id=\"stop:{at}:{source}\">{text}</hook_prompt>")
+}

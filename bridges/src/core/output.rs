@@ -1,0 +1,182 @@
+//! Reading what a hook printed, as far as both dialects do it alike: trimming, JSON, and what is legible in noise.
+//!
+//! Nothing here decides: a dialect asks whether a text is one JSON object, or which whole objects stand by themselves
+//! in a noisy text, and judges them by its own rules.
+
+use serde_json::Value;
+use sluice_harness::json::Json;
+
+/// How much of each output stream is kept, in bytes.
+pub(crate) const OUTPUT_CAP: usize = 8 << 20;
+
+/// The text without surrounding white space; a byte order mark counts as white space.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+}
+
+/// Reads one JSON object, as leniently as the two programs do: a repeated key counts with its last value, a lone
+/// surrogate becomes the replacement character.
+pub(crate) fn parse_object(text: &str) -> Result<Json, String> {
+    if let Ok(json) = Json::parse(text) {
+        return if json.view().is_object() { Ok(json) } else { Err("it is no object".to_owned()) };
+    }
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(first) => serde_json::from_str(&without_lone_surrogates(text)).map_err(|_| first.to_string())?,
+    };
+    if !value.is_object() {
+        return Err("it is no object".to_owned());
+    }
+    Json::of(&value).map_err(|e| e.to_string())
+}
+
+/// The text with every `\uD8xx` escape that has no partner replaced.
+fn without_lone_surrogates(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let unit = surrogate(escape);
+        let taken = match unit {
+            Some(high @ 0xD800..=0xDBFF) => {
+                let _ = high;
+                match escape.get(6..).and_then(surrogate) {
+                    Some(0xDC00..=0xDFFF) => {
+                        out.push_str(escape.get(..12).unwrap_or_default());
+                        12
+                    }
+                    _ => {
+                        out.push_str("\\ufffd");
+                        6
+                    }
+                }
+            }
+            Some(_) => {
+                out.push_str("\\ufffd");
+                6
+            }
+            None => {
+                let two: String = escape.chars().take(2).collect();
+                out.push_str(&two);
+                two.len()
+            }
+        };
+        rest = escape.get(taken..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+fn surrogate(escape: &str) -> Option<u32> {
+    let digits = escape.strip_prefix("\\u")?.get(..4)?;
+    let unit = u32::from_str_radix(digits, 16).ok()?;
+    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
+}
+
+/// The text without terminal control sequences.
+pub(crate) fn without_ansi(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('[') => {
+                for c in chars.by_ref() {
+                    if ('@'..='~').contains(&c) {
+                        break;
+                    }
+                }
+            }
+            Some(']') => {
+                while let Some(c) = chars.next() {
+                    if c == '\u{7}' {
+                        break;
+                    }
+                    if c == '\u{1b}' && chars.peek() == Some(&'\\') {
+                        chars.next();
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The whole JSON objects that stand by themselves in a text, beside other text or other objects but not inside
+/// another JSON value. Empty when the text is one object and nothing else: that is no noise.
+pub(crate) fn objects_in_noise(text: &str) -> Vec<String> {
+    let text = without_ansi(text);
+    let text = trimmed(&text);
+    if parse_object(text).is_ok() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '[']) {
+        let from = rest.get(at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
+        let taken = match values.next() {
+            Some(Ok(value)) => {
+                let end = values.byte_offset();
+                if value.is_object() {
+                    found.push(from.get(..end).unwrap_or_default().to_owned());
+                }
+                end.max(1)
+            }
+            _ => 1,
+        };
+        rest = from.get(taken..).unwrap_or_default();
+    }
+    found
+}
+
+/// The first line of a text, cut, for a message.
+pub(crate) fn first_line(text: &str) -> String {
+    cut(without_ansi(trimmed(text)).lines().next().unwrap_or_default(), 120)
+}
+
+/// At most so many characters, with `…` where some are missing.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code")]
+
+    use super::*;
+
+    #[test]
+    fn an_output_that_is_one_object_is_no_noise() {
+        assert!(objects_in_noise("{\"a\":{\"decision\":\"block\"}}").is_empty());
+        assert!(objects_in_noise("\u{feff} {\"a\":1}\n").is_empty());
+    }
+
+    #[test]
+    fn objects_beside_text_are_found_and_objects_inside_values_are_not() {
+        assert_eq!(objects_in_noise("hi [1] {\"a\":1}\n{\"b\":{\"c\":2}} x"), ["{\"a\":1}", "{\"b\":{\"c\":2}}"]);
+        assert!(objects_in_noise("[{\"a\":1}]").is_empty());
+        assert_eq!(objects_in_noise("\u{1b}[31m{\"a\":1}\u{1b}[0m x"), ["{\"a\":1}"]);
+        assert!(objects_in_noise("{\"continue\": false,").is_empty());
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_replaced_and_the_rest_is_kept() {
+        let json = parse_object("{\"reason\":\"a\\ud800b\\ud83d\\ude00\\\\ud800\"}").unwrap();
+        assert_eq!(json.str_at("reason"), Some("a\u{fffd}b😀\\ud800"));
+    }
+
+    #[test]
+    fn a_repeated_key_counts_with_its_last_value() {
+        assert_eq!(parse_object("{\"a\":1,\"a\":2}").unwrap().text(), "{\"a\":2}");
+    }
+}
