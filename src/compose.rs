@@ -1,0 +1,340 @@
+//! The composition root: the only place that picks providers, tools, policies and bridges, and joins them to a session.
+//!
+//! Every front end opens its sessions here, so that hooks, rules and tools are the same in all of them. What settings
+//! say that does not work as written is returned as [`Findings`], for each front end to show on its own channel.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_bridges::claude_code::{self, ClaudeCodeBridge};
+use sluice_bridges::codex::{self, CodexBridge};
+use sluice_bridges::{BridgeConfig, Problem};
+use sluice_harness::Plugin;
+use sluice_harness::agent::{Agent, AgentSpec, Limits, RetryPolicy};
+use sluice_harness::context::{Context, Rank};
+use sluice_harness::ids::SessionId;
+use sluice_harness::log::{Header, RepairReport, SessionLog, event::FORMAT_VERSION, now_rfc3339};
+use sluice_harness::permission::{Behaviour, Mode, PermissionStore, PolicyPlugin, Rule};
+use sluice_harness::pipeline::TimeoutPolicy;
+use sluice_harness::point::session::StartSource;
+use sluice_harness::registry;
+use sluice_harness::scene::SessionFacts;
+use sluice_harness::seam::files::Files;
+use sluice_harness::seam::host_files::HostFiles;
+use sluice_harness::seam::live::LiveSink;
+use sluice_harness::seam::model::Model;
+use sluice_harness::seam::process::Processes;
+use sluice_harness::seam::search::Search;
+use sluice_providers::files::LocalFiles;
+use sluice_providers::host_files::LocalHostFiles;
+use sluice_providers::process::LocalProcesses;
+use sluice_providers::search::LocalSearch;
+use sluice_tools::{BashConfig, ObservationPlugin, Observations, ShellFolder};
+
+use crate::fault::Fault;
+
+/// How long disposal waits for what is still running.
+pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
+
+/// Which session is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// A new one that starts in this folder; absolute.
+    New(PathBuf),
+    /// One that is in the log, in the folder it started in.
+    Resume(SessionId),
+}
+
+/// Which dialects' hooks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dialects {
+    pub(crate) claude_code: bool,
+    pub(crate) codex: bool,
+}
+
+/// All that a session is opened with; paths absolute, words parsed.
+#[derive(Clone)]
+pub(crate) struct SessionPlan {
+    pub(crate) which: Which,
+    /// The folder of session logs.
+    pub(crate) sessions: PathBuf,
+    pub(crate) additional_dirs: Vec<PathBuf>,
+    pub(crate) model: Arc<dyn Model>,
+    /// Names of variables that hold keys of configured providers; commands of the model do not inherit them.
+    pub(crate) key_variables: Vec<String>,
+    /// Set when a flag, the environment or the configuration names a mode.
+    pub(crate) mode: Option<Mode>,
+    pub(crate) allowed: Vec<Rule>,
+    pub(crate) disallowed: Vec<Rule>,
+    pub(crate) dialects: Dialects,
+    /// What the bridges are told; its folders are filled in here.
+    pub(crate) bridges: BridgeConfig,
+    pub(crate) limits: Limits,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) system: SystemPrompt,
+    pub(crate) live: Arc<dyn LiveSink>,
+}
+
+/// The system prompt as the user wants it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SystemPrompt {
+    /// In place of the built-in one.
+    pub(crate) instead: Option<String>,
+    /// After it.
+    pub(crate) append: Option<String>,
+}
+
+/// What the settings say that is not as written, and what waits for trust.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Problems, worst first as found.
+    pub(crate) problems: Vec<Problem>,
+    /// What the log had to be repaired of.
+    pub(crate) repair: Option<String>,
+}
+
+/// An open session.
+pub(crate) struct Session {
+    pub(crate) agent: Agent,
+    pub(crate) findings: Findings,
+    root: Context,
+    processes: Arc<LocalProcesses>,
+}
+
+/// Opens a session; `mount` adds what only this front end has, such as somebody who can be asked.
+///
+/// # Errors
+/// A [`Fault`] when the folder, the log or a rule is not usable; nothing is left behind then.
+pub(crate) async fn open(
+    plan: SessionPlan,
+    mount: impl FnOnce(&Context) -> Result<(), sluice_harness::context::ContextFault>,
+) -> Result<Session, Fault> {
+    let mut findings = Findings::default();
+    let host_files: Arc<dyn HostFiles> = Arc::new(LocalHostFiles::new());
+
+    let (log, id, start_dir, source) = match &plan.which {
+        Which::New(dir) => {
+            check_folder(dir).await?;
+            let id = SessionId::fresh();
+            let header = Header {
+                r#type: "session".to_owned(),
+                version: FORMAT_VERSION,
+                id: id.clone(),
+                created_at: now_rfc3339(),
+                cwd: dir.clone(),
+                parent: None,
+            };
+            (SessionLog::create(&plan.sessions, header)?, id, dir.clone(), StartSource::Startup)
+        }
+        Which::Resume(id) => {
+            let (log, repair) = SessionLog::open(&plan.sessions, id)?;
+            if !repair.is_clean() {
+                findings.repair = Some(repaired(&repair));
+            }
+            let dir = log.handle().header().cwd;
+            check_folder(&dir).await?;
+            (log, id.clone(), dir, StartSource::Resume)
+        }
+    };
+    let home = plan.bridges.home.clone();
+    let workspace_root = sluice_bridges::find_workspace_root(&*host_files, &start_dir, &home).await;
+    let config = Arc::new(BridgeConfig {
+        start_dir: start_dir.clone(),
+        workspace_root: workspace_root.clone(),
+        codex_shell: codex::codex_shell(&*host_files, rustix::process::getuid().as_raw()).await,
+        ..plan.bridges.clone()
+    });
+
+    // Deny and ask rules of the settings files hold whatever is switched off.
+    let claude = claude_code::discover(&config, &*host_files).await;
+    let permissions = Arc::new(PermissionStore::new(Mode::Default));
+    add_rules(&permissions, &plan, &start_dir, &claude.permissions, &mut findings);
+    permissions.set_mode(plan.mode.or(claude_mode(&claude)).unwrap_or(Mode::Default));
+
+    let mut session = SessionFacts::new(
+        id.clone(),
+        start_dir.clone(),
+        workspace_root.clone(),
+        plan.sessions.join(id.as_str()),
+        Arc::clone(&permissions),
+        plan.model.info(),
+    );
+    session.additional_dirs = plan.additional_dirs.clone();
+    // A shell goes on where it was left, if that folder is still there.
+    if let Some(left) = log.handle().last::<ShellFolder>()
+        && tokio::fs::metadata(&left.cwd).await.is_ok_and(|m| m.is_dir())
+    {
+        session.set_cwd(left.cwd);
+    }
+
+    let root = Context::root("session");
+    let processes = Arc::new(LocalProcesses::new());
+    root.provide::<dyn Processes>(Arc::<LocalProcesses>::clone(&processes))?;
+    root.provide::<dyn Files>(Arc::new(LocalFiles::new()))?;
+    root.provide::<dyn Search>(Arc::new(LocalSearch::new()))?;
+    root.provide::<dyn HostFiles>(Arc::clone(&host_files))?;
+    root.provide::<dyn Model>(Arc::clone(&plan.model))?;
+
+    let observations = Arc::new(Observations::default());
+    for tool in sluice_tools::builtin(bash_config(&plan, &claude), &observations) {
+        registry::register(&root, tool)?;
+    }
+    root.wrap(Rank::NORMAL, TimeoutPolicy)?;
+    ObservationPlugin::new(observations).mount(&root)?;
+    PolicyPlugin::new(Some(home)).mount(&root)?;
+
+    let agent = root.child("agent")?;
+    if plan.dialects.claude_code {
+        findings.problems.extend(claude.problems);
+        ClaudeCodeBridge::new(Arc::clone(&config), Arc::new(claude.handlers), claude.env).mount(&agent)?;
+    }
+    if plan.dialects.codex {
+        let codex = codex::discover(&config, &*host_files).await;
+        findings.problems.extend(codex.problems);
+        CodexBridge::new(config, Arc::new(codex.handlers)).mount(&agent)?;
+    }
+    mount(&agent)?;
+
+    let agent = Agent::start(AgentSpec {
+        context: agent,
+        session: Arc::new(session),
+        log,
+        live: plan.live,
+        system: system_prompt(&plan.system, &start_dir),
+        limits: plan.limits,
+        retry: plan.retry,
+        source,
+    });
+    Ok(Session { agent, findings, root, processes })
+}
+
+impl Session {
+    /// Ends the session: end hooks under their deadlines, then everything it owned, then the log.
+    pub(crate) async fn close(self, reason: &str) -> Result<(), Fault> {
+        let closed = self.agent.close(reason, DISPOSE_GRACE).await;
+        self.root.dispose(DISPOSE_GRACE).await;
+        self.processes.shut_down(DISPOSE_GRACE).await;
+        closed.map(|_| ()).map_err(Fault::from)
+    }
+}
+
+/// What had to be mended, as one sentence.
+fn repaired(repair: &RepairReport) -> String {
+    let mut parts = Vec::new();
+    if repair.torn_bytes > 0 {
+        parts.push(format!("{} bytes of a half-written line were cut off", repair.torn_bytes));
+    }
+    if let Some(turn) = repair.closed_turn {
+        parts.push(format!("turn {} had not ended and is closed as interrupted", turn.0));
+    }
+    if repair.synthetic > 0 {
+        parts.push(format!("{} closing events were added", repair.synthetic));
+    }
+    format!("the session's log was repaired: {}", parts.join(", "))
+}
+
+async fn check_folder(dir: &Path) -> Result<(), Fault> {
+    match tokio::fs::metadata(dir).await {
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => Err(Fault::usage(
+            "workspace-not-a-folder",
+            format!("the workspace {} is not a folder", dir.display()),
+            "Name a folder with --cwd, or start sluice inside one.",
+        )),
+        Err(fault) => Err(Fault::usage(
+            "workspace-missing",
+            format!("the workspace {} cannot be used: {}", dir.display(), reason(&fault)),
+            "Make the folder first, or name another one with --cwd.",
+        )),
+    }
+}
+
+fn reason(fault: &std::io::Error) -> String {
+    match fault.kind() {
+        std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        _ => fault.to_string(),
+    }
+}
+
+fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery) -> BashConfig {
+    let set = claude.env.iter().map(|entry| (entry.name.clone(), entry.value.clone())).collect();
+    BashConfig { without: plan.key_variables.clone(), set, ..BashConfig::default() }
+}
+
+fn add_rules(
+    permissions: &PermissionStore,
+    plan: &SessionPlan,
+    start_dir: &Path,
+    from_settings: &[claude_code::PermissionEntry],
+    findings: &mut Findings,
+) {
+    permissions.add_rules("--allowed-tools", start_dir, Behaviour::Allow, plan.allowed.clone());
+    permissions.add_rules("--disallowed-tools", start_dir, Behaviour::Deny, plan.disallowed.clone());
+    for dir in &plan.additional_dirs {
+        permissions.add_directory(dir.clone());
+    }
+    for entry in from_settings {
+        let origin = entry.origin.display().to_string();
+        let lists = [
+            (Behaviour::Deny, &entry.deny),
+            (Behaviour::Ask, &entry.ask),
+            // What widens waits for trust; what tightens never does.
+            (Behaviour::Allow, if entry.trusted { &entry.allow } else { &Vec::new() }),
+        ];
+        for (behaviour, texts) in lists {
+            for text in texts {
+                match Rule::parse(text) {
+                    Ok(rule) => permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]),
+                    Err(fault) => findings.problems.push(bad_rule(&origin, text, &fault.to_string())),
+                }
+            }
+        }
+        if !entry.trusted && !entry.allow.is_empty() {
+            findings.problems.push(Problem::new(
+                sluice_bridges::Severity::Info,
+                "allow-rules-held-back",
+                format!("{} allow rules of {origin} came with the repository and wait for trust.", entry.allow.len()),
+                "Give them with --allowed-tools to use them in this run.",
+            ));
+        }
+    }
+}
+
+fn bad_rule(origin: &str, text: &str, why: &str) -> Problem {
+    Problem::new(
+        sluice_bridges::Severity::Error,
+        "permission-rule-invalid",
+        format!("the permission rule {text:?} in {origin} is not valid: {why}."),
+        "Write it as Tool or Tool(pattern), such as Bash(git status *).",
+    )
+}
+
+/// The mode that trusted settings ask for; the last one wins.
+fn claude_mode(found: &claude_code::Discovery) -> Option<Mode> {
+    found
+        .permissions
+        .iter()
+        .filter(|entry| entry.trusted)
+        .filter_map(|entry| entry.default_mode.as_deref())
+        .filter_map(|word| word.parse().ok())
+        .next_back()
+}
+
+fn system_prompt(wanted: &SystemPrompt, start_dir: &Path) -> String {
+    let own = || {
+        format!(
+            "You are a coding agent. You work in the folder {} through the tools you are given, for a person who \
+             reads your answers in an editor or a terminal.\n\nRead a file before you change it. Prefer small, \
+             reversible steps. When a call is denied, the reason says why: do not try to get around it. Messages \
+             inside <system-reminder> tags come from the harness or its hooks, not from the person.",
+            start_dir.display()
+        )
+    };
+    let mut prompt = wanted.instead.clone().unwrap_or_else(own);
+    if let Some(more) = &wanted.append {
+        prompt.push_str("\n\n");
+        prompt.push_str(more);
+    }
+    prompt
+}

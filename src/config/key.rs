@@ -1,0 +1,357 @@
+//! The keys of the configuration: their names, what they take, their variables and their meaning, in one table.
+//!
+//! Files, variables and flags all end as [`Entry`]s; reading a value is [`Takes`]'s work alone, so that a key means
+//! the same wherever it is written.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use sluice_bridges::OnFailure;
+use sluice_harness::permission::Mode;
+
+/// One key with its value, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// `model`.
+    Model(String),
+    /// `hooks.claude_code`.
+    ClaudeCodeHooks(bool),
+    /// `hooks.codex`.
+    CodexHooks(bool),
+    /// `hooks.on_failure`.
+    HooksOnFailure(OnFailure),
+    /// `permissions.mode`.
+    PermissionMode(Mode),
+    /// `permissions.answer_timeout`.
+    AnswerTimeout(Duration),
+    /// `limits.max_continuations`.
+    MaxContinuations(u32),
+    /// `limits.parallel_calls`.
+    ParallelCalls(NonZeroUsize),
+    /// `limits.max_output_tokens`.
+    MaxOutputTokens(u64),
+    /// `model_retry.retries`.
+    Retries(u32),
+    /// `model_retry.base_ms`.
+    RetryBase(Duration),
+    /// `model_retry.cap_ms`.
+    RetryCap(Duration),
+    /// A key of `[providers.NAME]`.
+    Provider {
+        /// NAME.
+        name: String,
+        /// The key.
+        entry: ProviderEntry,
+    },
+}
+
+/// One key of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProviderEntry {
+    /// `kind`.
+    Kind(ProviderKind),
+    /// `base_url`.
+    BaseUrl(String),
+    /// `api_key_env`.
+    ApiKeyEnv(String),
+    /// `api_key_file`.
+    ApiKeyFile(String),
+}
+
+/// Which protocol a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProviderKind {
+    /// Chat completions as OpenAI has them, and many others.
+    OpenAi,
+    /// Scripts of the script model.
+    Script,
+    /// Anthropic's messages: known by name, so that it can be said that it is not there yet.
+    Anthropic,
+}
+
+/// What a key takes, and what is made of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Takes<E: 'static> {
+    /// A text that is not empty.
+    Text(fn(String) -> E),
+    /// True or false.
+    Switch(fn(bool) -> E),
+    /// One of some words.
+    Word {
+        /// Those that are shown.
+        words: &'static [&'static str],
+        /// `None` for a word that is none.
+        make: fn(&str) -> Option<E>,
+    },
+    /// A whole number.
+    Count {
+        /// The least.
+        least: u64,
+        /// The greatest.
+        most: u64,
+        /// `None` for a number that does not fit.
+        make: fn(u64) -> Option<E>,
+    },
+    /// Seconds above 0, with fractions.
+    Seconds(fn(Duration) -> E),
+}
+
+/// A value as it was written, free of the notation it was written in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    /// A text.
+    Text(String),
+    /// True or false.
+    Switch(bool),
+    /// A whole number that is not negative.
+    Whole(u64),
+    /// Any other number.
+    Number(f64),
+    /// Anything else, named with its article.
+    Other(&'static str),
+}
+
+impl Written {
+    /// How the value is named in an error; a text is quoted, for it may be the word that is wrong.
+    fn named(&self) -> String {
+        match self {
+            Self::Text(text) => format!("`{text}`"),
+            Self::Switch(value) => format!("`{value}`"),
+            Self::Whole(number) => format!("`{number}`"),
+            Self::Number(number) => format!("`{number}`"),
+            Self::Other(name) => (*name).to_owned(),
+        }
+    }
+}
+
+impl<E> Takes<E> {
+    /// Makes the entry, or says what is wanted and what came.
+    pub(super) fn make(&self, written: &Written) -> Result<E, String> {
+        let made = match (self, written) {
+            (Self::Text(make), Written::Text(text)) if !text.trim().is_empty() => Some(make(text.clone())),
+            (Self::Switch(make), Written::Switch(value)) => Some(make(*value)),
+            (Self::Word { make, .. }, Written::Text(word)) => make(word),
+            (Self::Count { least, most, make }, Written::Whole(number)) if (*least..=*most).contains(number) => {
+                make(*number)
+            }
+            #[expect(clippy::cast_precision_loss, reason = "nobody waits long enough to notice")]
+            (Self::Seconds(make), Written::Whole(number)) => span(*number as f64).map(make),
+            (Self::Seconds(make), Written::Number(number)) => span(*number).map(make),
+            (
+                Self::Text(_) | Self::Switch(_) | Self::Word { .. } | Self::Count { .. } | Self::Seconds(_),
+                Written::Text(_) | Written::Switch(_) | Written::Whole(_) | Written::Number(_) | Written::Other(_),
+            ) => None,
+        };
+        made.ok_or_else(|| format!("must be {}, not {}", self.wanted(), written.named()))
+    }
+
+    /// Reads the text of a variable as what the key takes.
+    pub(super) fn from_variable(&self, text: &str) -> Result<E, String> {
+        let as_text = || Written::Text(text.to_owned());
+        let written = match self {
+            Self::Text(_) | Self::Word { .. } => as_text(),
+            Self::Switch(_) => match text {
+                "true" | "1" => Written::Switch(true),
+                "false" | "0" => Written::Switch(false),
+                _ => as_text(),
+            },
+            Self::Count { .. } => text.parse().map_or_else(|_| as_text(), Written::Whole),
+            Self::Seconds(_) => text.parse().map_or_else(|_| as_text(), Written::Number),
+        };
+        self.make(&written)
+    }
+
+    /// What is wanted, in words.
+    fn wanted(&self) -> String {
+        match self {
+            Self::Text(_) => "a text that is not empty".to_owned(),
+            Self::Switch(_) => "true or false".to_owned(),
+            Self::Word { words, .. } => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+            Self::Count { least, most, .. } if *most == u64::MAX => format!("a whole number from {least} up"),
+            Self::Count { least, most, .. } => format!("a whole number from {least} to {most}"),
+            Self::Seconds(_) => "a number of seconds above 0".to_owned(),
+        }
+    }
+}
+
+fn span(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// A key.
+#[derive(Debug)]
+pub(crate) struct Key<E: 'static> {
+    /// Its table, or empty for the top of the file.
+    pub(crate) table: &'static str,
+    /// Its name in the table.
+    pub(crate) name: &'static str,
+    /// The variable that sets it too, if one does.
+    pub(crate) variable: Option<&'static str>,
+    /// What it takes.
+    pub(crate) takes: Takes<E>,
+    /// What it means, for the documentation.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the reference of the configuration is written from it"))]
+    pub(crate) meaning: &'static str,
+}
+
+impl<E> Key<E> {
+    /// Its full name.
+    pub(crate) fn full_name(&self) -> String {
+        if self.table.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.table, self.name) }
+    }
+}
+
+/// The most that fits into 32 bits.
+const U32: u64 = u32::MAX as u64;
+
+/// Every key but those of providers.
+pub(crate) const KEYS: &[Key<Entry>] = &[
+    Key {
+        table: "",
+        name: "model",
+        variable: Some("SLUICE_MODEL"),
+        takes: Takes::Text(Entry::Model),
+        meaning: "the model: script:PATH, script:demo or PROVIDER/MODEL; a relative path of a script starts at the file's folder",
+    },
+    Key {
+        table: "hooks",
+        name: "claude_code",
+        variable: Some("SLUICE_HOOKS_CLAUDE_CODE"),
+        takes: Takes::Switch(Entry::ClaudeCodeHooks),
+        meaning: "whether Claude Code's hooks run (default: true)",
+    },
+    Key {
+        table: "hooks",
+        name: "codex",
+        variable: Some("SLUICE_HOOKS_CODEX"),
+        takes: Takes::Switch(Entry::CodexHooks),
+        meaning: "whether Codex's hooks run (default: true)",
+    },
+    Key {
+        table: "hooks",
+        name: "on_failure",
+        variable: Some("SLUICE_HOOKS_ON_FAILURE"),
+        takes: Takes::Word {
+            words: &["continue", "block"],
+            make: |word| match word {
+                "continue" => Some(Entry::HooksOnFailure(OnFailure::Continue)),
+                "block" => Some(Entry::HooksOnFailure(OnFailure::Block)),
+                _ => None,
+            },
+        },
+        meaning: "what a hook that cannot start, crashes or runs out of time does where it can block (default: continue)",
+    },
+    Key {
+        table: "permissions",
+        name: "mode",
+        variable: Some("SLUICE_PERMISSION_MODE"),
+        takes: Takes::Word {
+            words: &["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"],
+            make: |word| word.parse().ok().map(Entry::PermissionMode),
+        },
+        meaning: "the permission mode that sessions begin in (default: default)",
+    },
+    Key {
+        table: "permissions",
+        name: "answer_timeout",
+        variable: Some("SLUICE_ANSWER_TIMEOUT"),
+        takes: Takes::Seconds(Entry::AnswerTimeout),
+        meaning: "how many seconds a question may stand before it counts as not answered (default: for ever)",
+    },
+    Key {
+        table: "limits",
+        name: "max_continuations",
+        variable: Some("SLUICE_MAX_CONTINUATIONS"),
+        takes: Takes::Count {
+            least: 0,
+            most: U32,
+            make: |number| u32::try_from(number).ok().map(Entry::MaxContinuations),
+        },
+        meaning: "how many continuations hooks may force in one turn (default: 25)",
+    },
+    Key {
+        table: "limits",
+        name: "parallel_calls",
+        variable: Some("SLUICE_PARALLEL_CALLS"),
+        takes: Takes::Count {
+            least: 1,
+            most: 1024,
+            make: |number| NonZeroUsize::new(usize::try_from(number).ok()?).map(Entry::ParallelCalls),
+        },
+        meaning: "how many parallel tool calls may be in flight (default: 10)",
+    },
+    Key {
+        table: "limits",
+        name: "max_output_tokens",
+        variable: Some("SLUICE_MAX_OUTPUT_TOKENS"),
+        takes: Takes::Count { least: 1, most: u64::MAX, make: |number| Some(Entry::MaxOutputTokens(number)) },
+        meaning: "the most output tokens of one request (default: the provider's own)",
+    },
+    Key {
+        table: "model_retry",
+        name: "retries",
+        variable: Some("SLUICE_MODEL_RETRIES"),
+        takes: Takes::Count { least: 0, most: U32, make: |number| u32::try_from(number).ok().map(Entry::Retries) },
+        meaning: "how often a failed model request is repeated before its answer begins (default: 5)",
+    },
+    Key {
+        table: "model_retry",
+        name: "base_ms",
+        variable: Some("SLUICE_MODEL_RETRY_BASE_MS"),
+        takes: Takes::Count { least: 0, most: U32, make: |ms| Some(Entry::RetryBase(Duration::from_millis(ms))) },
+        meaning: "the first wait in milliseconds, doubled each time (default: 500)",
+    },
+    Key {
+        table: "model_retry",
+        name: "cap_ms",
+        variable: Some("SLUICE_MODEL_RETRY_CAP_MS"),
+        takes: Takes::Count { least: 0, most: U32, make: |ms| Some(Entry::RetryCap(Duration::from_millis(ms))) },
+        meaning: "the longest wait in milliseconds (default: 10000)",
+    },
+];
+
+/// The table that holds one table a provider.
+pub(crate) const PROVIDERS: &str = "providers";
+
+/// The keys of one provider.
+pub(crate) const PROVIDER_KEYS: &[Key<ProviderEntry>] = &[
+    Key {
+        table: "",
+        name: "kind",
+        variable: None,
+        takes: Takes::Word {
+            words: &["openai", "script"],
+            make: |word| match word {
+                "openai" => Some(ProviderEntry::Kind(ProviderKind::OpenAi)),
+                "script" => Some(ProviderEntry::Kind(ProviderKind::Script)),
+                "anthropic" => Some(ProviderEntry::Kind(ProviderKind::Anthropic)),
+                _ => None,
+            },
+        },
+        meaning: "the protocol it speaks",
+    },
+    Key {
+        table: "",
+        name: "base_url",
+        variable: None,
+        takes: Takes::Text(ProviderEntry::BaseUrl),
+        meaning: "where it is, such as https://api.deepseek.com",
+    },
+    Key {
+        table: "",
+        name: "api_key_env",
+        variable: None,
+        takes: Takes::Text(ProviderEntry::ApiKeyEnv),
+        meaning: "the variable that holds its key; commands that the model proposes do not inherit it",
+    },
+    Key {
+        table: "",
+        name: "api_key_file",
+        variable: None,
+        takes: Takes::Text(ProviderEntry::ApiKeyFile),
+        meaning: "the file that holds its key, where the variable is not set; relative to this file's folder, `~/` is the home folder",
+    },
+];

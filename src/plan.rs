@@ -1,0 +1,147 @@
+//! From the command line and the configuration to what a session is opened with.
+//!
+//! The one place where the two meet, so that `run` and every session of `acp` are made the same way. Blocks while it
+//! reads files; called before a session exists, so nothing waits for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sluice_bridges::{Attendance, BridgeConfig, ExtraSettings, TrustDecision, workspace_root};
+use sluice_harness::seam::live::LiveSink;
+
+use crate::cli::{Begin, HookUse, SessionPlan as Flags, SettingsArgument};
+use crate::compose::{Dialects, SessionPlan, SystemPrompt, Which};
+use crate::config::{self, Config, Environment};
+use crate::fault::{Fault, words};
+use crate::models;
+use crate::state::State;
+
+/// A session's plan, and what the user should be told once.
+pub(crate) struct Planned {
+    pub(crate) plan: SessionPlan,
+    pub(crate) config: Config,
+    /// One line each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What the flags say about where a session works.
+pub(crate) fn folder(environment: &Environment, flags: &Flags) -> PathBuf {
+    match &flags.cwd {
+        Some(cwd) => absolute(environment, cwd),
+        None => environment.cwd().to_owned(),
+    }
+}
+
+fn absolute(environment: &Environment, path: &Path) -> PathBuf {
+    sluice_harness::scene::lexical(&environment.cwd().join(path))
+}
+
+/// Plans a session in `folder`.
+///
+/// # Errors
+/// Whatever is wrong with the configuration, the model, the state folder or the session that is to go on.
+pub(crate) fn session(
+    environment: &Environment,
+    flags: &Flags,
+    begin: &Begin,
+    folder: &Path,
+    attendance: Attendance,
+    live: Arc<dyn LiveSink>,
+) -> Result<Planned, Fault> {
+    let (state, warning) = State::open(environment)?;
+    let (which, folder, sessions) = match begin {
+        Begin::Fresh => (Which::New(folder.to_owned()), folder.to_owned(), state.sessions_dir()),
+        Begin::Continue => {
+            let found = state.last_in(folder).ok_or_else(|| {
+                Fault::usage(
+                    "nothing-to-continue",
+                    format!("there is no earlier session in {}", folder.display()),
+                    "leave out --continue to begin one",
+                )
+            })?;
+            (Which::Resume(found.id), folder.to_owned(), found.dir)
+        }
+        Begin::Resume(id) => {
+            let found = state.find(id)?;
+            let folder = sluice_harness::log::inspect(&found.path)?.header.cwd;
+            (Which::Resume(found.id), folder, found.dir)
+        }
+    };
+    let home = environment.home().map_or_else(|| environment.temp().to_owned(), Path::to_owned);
+    let root = workspace_root(&folder, &home, |path| path.exists());
+    let config = config::load(environment, &root, &flags.overrides)?;
+    let resolved = models::resolve(&config, environment, crate::demo::SCRIPT)?;
+
+    let mut bridges = BridgeConfig::new(home, folder, root);
+    bridges.claude_config_dir = environment.variable("CLAUDE_CONFIG_DIR").map(|dir| absolute(environment, Path::new(dir)));
+    bridges.codex_home = environment.variable("CODEX_HOME").map(|dir| absolute(environment, Path::new(dir)));
+    bridges.trust = match flags.hooks {
+        HookUse::On(trust) => trust,
+        HookUse::Off => TrustDecision::HoldRepository,
+    };
+    bridges.on_failure = config.hooks_on_failure.value;
+    bridges.attendance = attendance;
+    bridges.extra_settings = extra_settings(environment, &flags.settings)?;
+    bridges.setting_sources = flags.setting_sources;
+    bridges.continuation_cap = config.max_continuations.value;
+    bridges.inherited = environment.variables().clone();
+    if let Some(cap) = environment.variable("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP") {
+        bridges.stop_block_cap = cap.parse().map_err(|_| {
+            Fault::config(
+                "config-variable",
+                format!("the variable CLAUDE_CODE_STOP_HOOK_BLOCK_CAP is {cap:?}, which is no whole number"),
+                "set it to a number of blocks, or 0 for no cap",
+            )
+        })?;
+    }
+    let hooks_on = !matches!(flags.hooks, HookUse::Off);
+    let mut notes = config.notices.clone();
+    notes.extend(warning);
+    notes.extend(resolved.note.into_iter().flatten());
+    let mode = (config.permission_mode.origin != config::Origin::BuiltIn).then_some(config.permission_mode.value);
+    let plan = SessionPlan {
+        which,
+        sessions,
+        additional_dirs: flags.add_dirs.iter().map(|dir| absolute(environment, dir)).collect(),
+        model: resolved.model,
+        key_variables: resolved.key_variables,
+        mode,
+        allowed: flags.allow.clone(),
+        disallowed: flags.deny.clone(),
+        dialects: Dialects {
+            claude_code: hooks_on && config.claude_code_hooks.value,
+            codex: hooks_on && config.codex_hooks.value,
+        },
+        bridges,
+        limits: config.limits(flags),
+        retry: config.retry(),
+        system: SystemPrompt {
+            instead: flags.system_prompt.clone(),
+            append: flags.append_system_prompt.clone(),
+        },
+        live,
+    };
+    Ok(Planned { plan, config, notes })
+}
+
+fn extra_settings(environment: &Environment, given: &[SettingsArgument]) -> Result<Vec<ExtraSettings>, Fault> {
+    given
+        .iter()
+        .map(|argument| match argument {
+            SettingsArgument::Json(text) => {
+                Ok(ExtraSettings { origin: PathBuf::from("--settings"), text: text.clone() })
+            }
+            SettingsArgument::File(path) => {
+                let path = absolute(environment, path);
+                let text = std::fs::read_to_string(&path).map_err(|error| {
+                    Fault::config(
+                        "settings-unreadable",
+                        format!("the settings file {} (--settings) cannot be read: {}", path.display(), words(&error)),
+                        "check the path, or give the JSON itself",
+                    )
+                })?;
+                Ok(ExtraSettings { origin: path, text })
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,314 @@
+//! `sluice run`: headless turns in a shell pipeline.
+//!
+//! Data goes to stdout in the chosen format, everything else to stderr. Nothing that stdout shows decides anything; a
+//! reader that goes away ends the run quietly.
+
+mod prompts;
+pub(crate) mod result;
+mod stream_json;
+
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use sluice_harness::Fut;
+use sluice_harness::agent::{CompletedHow, TurnEnd, TurnReport};
+use sluice_harness::cancel::{Cancel, CancelCause};
+use sluice_harness::content::Block;
+use sluice_harness::ids::SessionId;
+use sluice_harness::log::Logged;
+use sluice_harness::registry;
+use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice, NoticeLevel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::cli::PromptSource;
+use crate::compose::{self, Findings, Session, SessionPlan};
+use crate::fault::{DenialPolicy, Fault, Outcome, outcome};
+use crate::output::{self, Output, OutputState};
+use crate::signals;
+
+use prompts::Prompts;
+use result::RunResult;
+pub(crate) use stream_json::HookLines;
+use stream_json::Lines;
+
+/// What stdout gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// The final text.
+    Text,
+    /// One result object.
+    Json,
+    /// One object a line, as it happens.
+    StreamJson,
+    /// The session log's own lines, as they are written.
+    Events,
+}
+
+/// How a run is run.
+pub(crate) struct Headless {
+    pub(crate) prompts: PromptSource,
+    pub(crate) format: Format,
+    pub(crate) hook_lines: HookLines,
+    pub(crate) denials: DenialPolicy,
+}
+
+/// The exit code after a reader of stdout has gone: 128 and SIGPIPE, as a shell says of `cat`.
+const READER_GONE: u8 = 141;
+
+/// Runs and returns the exit code.
+///
+/// # Errors
+/// When nothing could be run.
+pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fault> {
+    let Headless { prompts, format, hook_lines, denials } = headless;
+    let mut prompts = Prompts::open(prompts).await?;
+    let (notices, heard) = unbounded_channel();
+    let live = Arc::new(Ear { notices });
+    let plan = SessionPlan { live, ..plan };
+    let cancel = Cancel::new();
+    let signal = signals::watch(cancel.clone()).map_err(|e| {
+        Fault::environment("signals", format!("signal handlers cannot be installed: {e}"), "")
+    })?;
+    let out = Output::stdout().map_err(|e| Fault::output(&e))?;
+    let session = compose::open(plan, |_| Ok(())).await?;
+    say_findings(&session.findings);
+    let id = session.agent.session().id.clone();
+
+    let mut runner = Runner { shown: Shown::new(&session, format, hook_lines, &id), heard, out, format, denials };
+    if format == Format::StreamJson {
+        runner.out.line(init_line(&session)).await;
+    }
+    let ran = runner.turns(&session, &mut prompts, &cancel, Box::pin(signal)).await;
+    // Closed in every case, so that end hooks run, children end and the log is whole.
+    let closed = session.close("other").await;
+    runner.catch_up().await;
+    match runner.out.finish().await {
+        OutputState::Open => {}
+        OutputState::Closed => return Ok(READER_GONE),
+        OutputState::Failed(fault) => return Err(Fault::output(&fault)),
+    }
+    let exit = ran?;
+    closed?;
+    Ok(exit)
+}
+
+struct Runner {
+    shown: Shown,
+    heard: UnboundedReceiver<Notice>,
+    out: Output,
+    format: Format,
+    denials: DenialPolicy,
+}
+
+impl Runner {
+    /// One turn a prompt, until there are no more, a signal comes or the reader has gone.
+    async fn turns(
+        &mut self,
+        session: &Session,
+        prompts: &mut Prompts,
+        cancel: &Cancel,
+        mut signal: Pin<Box<impl Future<Output = i32>>>,
+    ) -> Result<u8, Fault> {
+        let mut exit = 0;
+        loop {
+            let prompt = tokio::select! {
+                biased;
+                number = &mut signal => return Ok(outcome_of_signal(number)),
+                prompt = prompts.next() => prompt?,
+            };
+            let Some(prompt) = prompt else { return Ok(exit) };
+            let turn_cancel = cancel.child();
+            let report = {
+                let turn = session.agent.prompt(prompt, &turn_cancel);
+                tokio::pin!(turn);
+                loop {
+                    tokio::select! {
+                        report = &mut turn => break report,
+                        Some(notice) = self.heard.recv() => self.shown.notice(&self.out, &notice).await,
+                        event = self.shown.next_event() => self.shown.event(&self.out, &event).await,
+                        () = output::gone(self.out.watch()), if !turn_cancel.is_cancelled() => {
+                            turn_cancel.cancel(CancelCause::User);
+                        }
+                        _ = &mut signal, if !turn_cancel.is_cancelled() => {}
+                    }
+                }
+            };
+            self.catch_up().await;
+            let outcome = outcome(&report.end, report.denials.len(), self.denials);
+            exit = outcome.exit;
+            say_end(&report);
+            self.result(session, &report, &outcome).await?;
+            if turn_cancel.is_cancelled() && matches!(report.end, TurnEnd::Cancelled { .. }) {
+                return Ok(exit);
+            }
+            if !matches!(*self.out.watch().borrow(), OutputState::Open) {
+                return Ok(exit);
+            }
+        }
+    }
+
+    async fn result(&self, session: &Session, report: &TurnReport, outcome: &Outcome) -> Result<(), Fault> {
+        match self.format {
+            Format::Text => {
+                let text = result::text(report);
+                if !text.is_empty() && !matches!(report.end, TurnEnd::Rejected { .. }) {
+                    self.out.line(text).await;
+                }
+            }
+            Format::Json | Format::StreamJson => {
+                let object = RunResult::of(&session.agent.session().id, report, outcome);
+                self.out.line(serde_json::to_string(&object).map_err(Fault::internal)?).await;
+            }
+            Format::Events => {}
+        }
+        Ok(())
+    }
+
+    /// Shows what has happened and was not shown yet.
+    async fn catch_up(&mut self) {
+        while let Ok(notice) = self.heard.try_recv() {
+            self.shown.notice(&self.out, &notice).await;
+        }
+        self.shown.drain(&self.out).await;
+    }
+}
+
+/// A signal between turns: nothing was cut off, but the exit code says why the run ended.
+fn outcome_of_signal(number: i32) -> u8 {
+    let end = TurnEnd::Cancelled { cause: CancelCause::Signal(number) };
+    outcome(&end, 0, DenialPolicy::Tolerate).exit
+}
+
+/// The front end's ear: notices go to stderr or into the stream, the rest is read from the log.
+struct Ear {
+    notices: UnboundedSender<Notice>,
+}
+
+impl LiveSink for Ear {
+    fn send(&self, event: LiveEvent) -> Fut<'_, ()> {
+        if let LiveEvent::Notice(notice) = event {
+            // The run is over when nobody listens any more.
+            let _ = self.notices.send(notice);
+        }
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What of the log is shown as it happens.
+struct Shown {
+    format: Format,
+    events: UnboundedReceiver<Arc<Logged>>,
+    lines: Lines,
+    session: SessionId,
+    header: Option<String>,
+}
+
+impl Shown {
+    fn new(session: &Session, format: Format, hooks: HookLines, id: &SessionId) -> Self {
+        let log = session.agent.log();
+        let header = (format == Format::Events).then(|| serde_json::to_string(&log.header()).unwrap_or_default());
+        Self { format, events: log.subscribe(), lines: Lines::new(id.clone(), hooks), session: id.clone(), header }
+    }
+
+    async fn next_event(&mut self) -> Arc<Logged> {
+        match self.events.recv().await {
+            Some(event) => event,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn event(&mut self, out: &Output, event: &Logged) {
+        match self.format {
+            Format::Events => {
+                if let Some(header) = self.header.take() {
+                    out.line(header).await;
+                }
+                out.line(event.line()).await;
+            }
+            Format::StreamJson => {
+                if let Some(line) = self.lines.of(event) {
+                    out.line(line).await;
+                }
+            }
+            Format::Text | Format::Json => {}
+        }
+    }
+
+    async fn drain(&mut self, out: &Output) {
+        while let Ok(event) = self.events.try_recv() {
+            self.event(out, &event).await;
+        }
+    }
+
+    async fn notice(&self, out: &Output, notice: &Notice) {
+        if self.format == Format::StreamJson {
+            out.line(stream_json::informational(&self.session, notice)).await;
+        }
+        if self.format != Format::StreamJson || notice.level != NoticeLevel::Info {
+            say(&notice_text(notice));
+        }
+    }
+}
+
+fn init_line(session: &Session) -> String {
+    let facts = session.agent.session();
+    stream_json::init(&stream_json::Init {
+        session: &facts.id,
+        cwd: facts.start_dir.display().to_string(),
+        tools: registry::visible(session.agent.context()).into_keys().collect(),
+        model: facts.model().model,
+        mode: facts.mode().to_string(),
+    })
+}
+
+/// A notice as one text: who says it, and what.
+pub(crate) fn notice_text(notice: &Notice) -> String {
+    match notice.level {
+        NoticeLevel::Info => format!("{} says: {}", notice.source, notice.text),
+        NoticeLevel::Warning => format!("{}: warning: {}", notice.source, notice.text),
+        NoticeLevel::Error => format!("{}: error: {}", notice.source, notice.text),
+    }
+}
+
+/// Writes lines to stderr; control codes that a hook may have printed stay out of the terminal.
+pub(crate) fn say(text: &str) {
+    let clean: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    // Stderr may be gone; there is nowhere left to say so.
+    let _ = writeln!(std::io::stderr().lock(), "{clean}");
+}
+
+/// Says what the settings have that is not as written.
+pub(crate) fn say_findings(findings: &Findings) {
+    for problem in &findings.problems {
+        say(&format!("sluice: {problem}"));
+    }
+    if let Some(repair) = &findings.repair {
+        say(&format!("sluice: {repair}"));
+    }
+}
+
+/// Says on stderr how a turn ended when it did not end as one would wish.
+fn say_end(report: &TurnReport) {
+    match &report.end {
+        TurnEnd::Rejected { text, .. } => say(text),
+        TurnEnd::Stopped { cause } => {
+            let why = cause.reason.as_deref().unwrap_or("no reason was given");
+            say(&format!("sluice: {} stopped the turn: {why}", cause.by));
+        }
+        TurnEnd::Completed { how: CompletedHow::StopHookCapped, note } => {
+            say(&format!("sluice: stop hook capped: {}", note.as_deref().unwrap_or_default()));
+        }
+        TurnEnd::Completed { how: CompletedHow::StopHookPrevented, note: Some(note) } => say(note),
+        end => {
+            if let Some((code, message)) = result::error(end) {
+                say(&format!("sluice: {message} [{code}]"));
+            }
+        }
+    }
+}
+
+/// A prompt's text as content.
+pub(crate) fn text_prompt(text: String) -> Vec<Block> {
+    vec![Block::text(text)]
+}
