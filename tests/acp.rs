@@ -1,0 +1,28 @@
+//! `sluice acp` as a client sees it: the built binary over real pipes, with the script model and real shell hooks.
+//!
+//! Lives here: whole conversations. Does not live here: framing and dispatch (the protocol crate's own tests), what a
+//! single listener or tool does. The client and the workspace are in `acp/`, one topic of cases a file beside them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test may panic"
+)]
+
+#[path = "acp/cancel.rs"]
+mod cancel;
+#[path = "acp/client.rs"]
+mod client;
+#[path = "acp/gates.rs"]
+mod gates;
+#[path = "acp/life.rs"]
+mod life;
+#[path = "acp/permission.rs"]
+mod permission;
+#[path = "acp/turn.rs"]
+mod turn;
+#[path = "acp/wire.rs"]
+mod wire;
+#[path = "acp/workspace.rs"]
+mod workspace;
