@@ -80,7 +80,11 @@ enum End {
 pub(crate) async fn serve(options: AcpOptions) -> Result<u8, Fault> {
     let AcpOptions { plan_for, trace_wire } = options;
     let environment = |what: &str, cause: &std::io::Error| {
-        Fault::environment("acp-streams", format!("{what}: {}", words(cause)), "start sluice acp from an editor or a pipe")
+        Fault::environment(
+            "acp-streams",
+            format!("{what}: {}", words(cause)),
+            "start sluice acp from an editor or a pipe",
+        )
     };
     let trace = match &trace_wire {
         Some(path) => Some(Trace::begin(path).map_err(|e| {
@@ -96,8 +100,7 @@ pub(crate) async fn serve(options: AcpOptions) -> Result<u8, Fault> {
     let router = agent.router().map_err(Fault::internal)?;
     let settings =
         Options { cancel_grace: CANCEL_GRACE, trace: trace.as_ref().map(Trace::of_wire), ..Options::default() };
-    let mut connection =
-        Connection::new(wire.input, wire.output, router, settings).map_err(Fault::internal)?;
+    let mut connection = Connection::new(wire.input, wire.output, router, settings).map_err(Fault::internal)?;
 
     let end = {
         let signal = pin!(signal);

@@ -22,6 +22,7 @@ pub(crate) use session::{Diagnostics, HookUse, SessionPlan, SettingsArgument};
 
 /// What to do.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "the program makes one of them")]
 pub(crate) enum Command {
     /// Serve ACP on stdio.
     Acp(AcpPlan),

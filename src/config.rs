@@ -144,7 +144,7 @@ pub(crate) fn load(
     for key in key::KEYS {
         let Some(variable) = key.variable else { continue };
         let Some(text) = environment.variable(variable) else { continue };
-        let entry = key.takes.from_variable(text).map_err(|why| {
+        let entry = key.takes.read_variable(text).map_err(|why| {
             let cause = format!("the variable {variable} {why}");
             Fault::config("config-variable", cause, format!("correct or unset {variable}"))
         })?;

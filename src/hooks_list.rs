@@ -191,7 +191,13 @@ fn problems<'a>(problems: impl Iterator<Item = &'a Problem>, err: &mut dyn Write
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a failed test may panic")]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a failed test may panic"
+    )]
 
     use expect_test::{Expect, expect};
     use sluice_bridges::Event;
@@ -242,7 +248,10 @@ mod tests {
 
     #[test]
     fn every_handler_of_both_dialects_is_listed_with_why_it_would_not_run() {
-        check(&[USER, PROJECT, CODEX, NO_CODEX], &ALL, expect![[r#"
+        check(
+            &[USER, PROJECT, CODEX, NO_CODEX],
+            &ALL,
+            expect![[r#"
             claude-code Stop
               command  mark u
               timeout  2.5 s
@@ -266,38 +275,55 @@ mod tests {
               from     /home/.codex/hooks.json: hooks.PreToolUse[0].hooks[0] (user)
               trust    owner
               does not run: hooks.codex is false (/home/.config/sluice/config.toml line 2)
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn only_one_event_may_be_asked_for() {
         let stop = HooksListPlan { event: Some(Event::Stop), ..ALL };
-        check(&[USER, PROJECT, CODEX], &stop, expect![[r#"
+        check(
+            &[USER, PROJECT, CODEX],
+            &stop,
+            expect![[r#"
             claude-code Stop
               command  mark u
               timeout  2.5 s
               from     /home/.claude/settings.json: hooks.Stop[0].hooks[0] (user)
               trust    owner
-        "#]]);
-        check(&[PROJECT], &stop, expect![[r#"
+        "#]],
+        );
+        check(
+            &[PROJECT],
+            &stop,
+            expect![[r#"
             no hooks are configured here for Stop
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn without_hooks_the_list_says_so() {
-        check(&[], &ALL, expect![[r#"
+        check(
+            &[],
+            &ALL,
+            expect![[r#"
             no hooks are configured here
-        "#]]);
+        "#]],
+        );
         check(&[], &HooksListPlan { format: ListFormat::Json, ..ALL }, expect![[r#""#]]);
     }
 
     #[test]
     fn json_has_one_object_a_line() {
-        check(&[PROJECT, CODEX], &HooksListPlan { format: ListFormat::Json, ..ALL }, expect![[r#"
+        check(
+            &[PROJECT, CODEX],
+            &HooksListPlan { format: ListFormat::Json, ..ALL },
+            expect![[r#"
             {"dialect":"claude-code","event":"PreToolUse","matcher":"Edit|Write","if":"Edit(src/**)","type":"command","command":"check\nmore","args":[],"timeout":null,"waits":true,"source":"/work/.claude/settings.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"project","trust":"held-back","runs":false,"why_not":"it came with the repository and is not accepted; --trust-hooks accepts it for one run"}
             {"dialect":"codex","event":"PreToolUse","matcher":"^Bash$","if":null,"type":"command","command":"mark c","args":[],"timeout":5.0,"waits":true,"source":"/home/.codex/hooks.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"user","trust":"owner","runs":true,"why_not":null}
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

@@ -154,7 +154,11 @@ fn read_key(name: &Setting<String>, source: &KeySource, environment: &Environmen
 
 fn key_in(file: &Path, needs: &str) -> Result<Secret, Fault> {
     let missing = |why: String| {
-        Fault::config("auth", format!("{needs}, and {} {why}", file.display()), "put the key into that file, and nothing else")
+        Fault::config(
+            "auth",
+            format!("{needs}, and {} {why}", file.display()),
+            "put the key into that file, and nothing else",
+        )
     };
     let text = std::fs::read_to_string(file).map_err(|error| missing(format!("cannot be read: {}", words(&error))))?;
     if text.trim().is_empty() { Err(missing("is empty".to_owned())) } else { Ok(Secret::new(text)) }
@@ -204,7 +208,8 @@ mod tests {
 
     fn folder(config: &str) -> TempDir {
         let folder = TempDir::new().unwrap();
-        for (name, text) in [("home/.config/sluice/config.toml", config), ("work/s.json", DEMO), ("work/bad.json", "{")] {
+        for (name, text) in [("home/.config/sluice/config.toml", config), ("work/s.json", DEMO), ("work/bad.json", "{")]
+        {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
@@ -214,7 +219,8 @@ mod tests {
 
     fn named(folder: &TempDir, model: Option<&str>, variables: &[(&str, &str)]) -> Result<Resolved, Fault> {
         let environment = Environment::made_up(folder.path(), variables);
-        let flags: Vec<_> = model.map(|model| (Entry::Model(model.into()), Origin::Flag("--model"))).into_iter().collect();
+        let flags: Vec<_> =
+            model.map(|model| (Entry::Model(model.into()), Origin::Flag("--model"))).into_iter().collect();
         resolve(&load(&environment, &folder.path().join("work"), &flags).unwrap(), &environment, DEMO)
     }
 
@@ -260,12 +266,18 @@ mod tests {
         );
         let keys = [("MINE", "m"), ("DEEPSEEK_API_KEY", "d")];
         let resolved = named(&folder, Some("mine/meta/llama"), &keys).unwrap();
-        assert_eq!((called(&resolved).as_str(), resolved.key_variables.as_slice()), ("mine/meta/llama", &["MINE".to_owned()][..]));
+        assert_eq!(
+            (called(&resolved).as_str(), resolved.key_variables.as_slice()),
+            ("mine/meta/llama", &["MINE".to_owned()][..])
+        );
         let resolved = named(&folder, Some("deepseek/deepseek-chat"), &keys).unwrap();
         assert_eq!(called(&resolved), "deepseek/deepseek-chat");
         assert_eq!(resolved.key_variables, ["DEEPSEEK_API_KEY", "MINE"]);
         let resolved = named(&folder, Some("ollama/qwen3"), &[]).unwrap();
-        assert_eq!((called(&resolved).as_str(), resolved.key_variables.as_slice()), ("ollama/qwen3", &["MINE".to_owned()][..]));
+        assert_eq!(
+            (called(&resolved).as_str(), resolved.key_variables.as_slice()),
+            ("ollama/qwen3", &["MINE".to_owned()][..])
+        );
         assert!(resolved.note.is_none());
     }
 
@@ -290,7 +302,11 @@ mod tests {
             "sluice: `openai/` (--model) names a provider but no model\n  write openai/MODEL, with the model's name at \
              openai",
         );
-        refused("", "script:", "sluice: `script:` (--model) names no script\n  write script:PATH, or script:demo for the tour");
+        refused(
+            "",
+            "script:",
+            "sluice: `script:` (--model) names no script\n  write script:PATH, or script:demo for the tour",
+        );
         refused(
             "",
             "script/s.json",

@@ -103,8 +103,12 @@ pub(crate) fn show(state: &State, plan: &ShowPlan, out: &mut dyn Write, err: &mu
             0 => String::new(),
             bytes => format!(", and {bytes} bytes of an event that was not finished"),
         };
-        let open = damage.open_turn.map_or_else(|| "no open turn".to_owned(), |turn| format!("the open turn {}", turn.0));
-        let _ = writeln!(err, "sluice: the log has {open}{torn}: the session still runs, or was interrupted; resuming it mends the log");
+        let open =
+            damage.open_turn.map_or_else(|| "no open turn".to_owned(), |turn| format!("the open turn {}", turn.0));
+        let _ = writeln!(
+            err,
+            "sluice: the log has {open}{torn}: the session still runs, or was interrupted; resuming it mends the log"
+        );
     }
     Ok(())
 }

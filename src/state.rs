@@ -236,7 +236,7 @@ mod tests {
         let folder = folder();
         let (state, warning) = State::open(&Environment::made_up(folder.path(), &[])).unwrap();
         assert_eq!(state.root, folder.path().join("home/.local/state/sluice"));
-        assert_eq!((mode(state.root), mode(&state.sessions_dir())), (0o700, 0o700));
+        assert_eq!((mode(&state.root), mode(&state.sessions_dir())), (0o700, 0o700));
         assert_eq!(warning, None);
     }
 
@@ -248,7 +248,7 @@ mod tests {
         std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
         let named = folder.path().join("s").display().to_string();
         let (state, _) = State::open(&Environment::made_up(folder.path(), &[("XDG_STATE_HOME", &named)])).unwrap();
-        assert_eq!((state.root, mode(state.root)), (root.as_path(), 0o700));
+        assert_eq!((state.root.as_path(), mode(&state.root)), (root.as_path(), 0o700));
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         std::fs::write(folder.path().join("home/.local"), "in the way").unwrap();
         let (state, warning) = State::open(&Environment::made_up(folder.path(), &[])).unwrap();
         assert_eq!(state.root, fallback(&folder));
-        assert_eq!(mode(state.root), 0o700);
+        assert_eq!(mode(&state.root), 0o700);
         assert!(warning.unwrap().contains(".local/state/sluice cannot be used (not a directory)"));
 
         let (state, warning) = State::open(&Environment::made_up(folder.path(), &[]).homeless()).unwrap();

@@ -12,6 +12,7 @@ mod listen;
 mod long_text;
 mod output;
 pub mod payload;
+mod permission_request;
 mod post_tool_use;
 mod post_tool_use_failure;
 mod pre_tool_use;

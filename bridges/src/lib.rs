@@ -18,4 +18,6 @@ mod setup;
 
 pub use crate::core::config::{Dialect, Event, Handler, HandlerSet, Layer, OnFailure, Trust};
 pub use crate::core::problem::{Problem, Severity};
-pub use setup::{Attendance, BridgeConfig, ExtraSettings, SettingSources, TrustDecision, find_workspace_root, workspace_root};
+pub use setup::{
+    Attendance, BridgeConfig, ExtraSettings, SettingSources, TrustDecision, find_workspace_root, workspace_root,
+};

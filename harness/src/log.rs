@@ -13,6 +13,7 @@ mod book;
 mod clock;
 mod error;
 pub mod event;
+mod fork;
 mod handle;
 mod inspect;
 mod line;

@@ -2,7 +2,7 @@
 //!
 //! The subset refuses what it does not check, so that no keyword is accepted and then ignored; a
 //! [`Schema`] exists only for a schema that is wholly understood. Validation applies no defaults and coerces nothing.
-//! Compiling is in [`compile`], walking in [`check`], the exact view of values in [`exact`].
+//! Compiling is in `compile`, walking in `check`, the exact view of values in `exact`.
 
 mod check;
 mod compile;

@@ -96,12 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl AcpAgent {
     pub(super) fn new(plan_for: PlanFor) -> Arc<Self> {
-        Arc::new(Self {
-            plan_for,
-            sessions: Mutex::default(),
-            ending: Mutex::default(),
-            mute: Cancel::new(),
-        })
+        Arc::new(Self { plan_for, sessions: Mutex::default(), ending: Mutex::default(), mute: Cancel::new() })
     }
 
     /// The methods.
@@ -128,11 +123,7 @@ impl AcpAgent {
         Ok(router)
     }
 
-    async fn new_session(
-        &self,
-        params: &Params<'_>,
-        context: &RequestContext,
-    ) -> Result<NewSessionResponse, RpcError> {
+    async fn new_session(&self, params: &Params<'_>, context: &RequestContext) -> Result<NewSessionResponse, RpcError> {
         const METHOD: &str = "session/new";
         let request: NewSessionRequest = acp::parse_setup(METHOD, params)?;
         if request.system_prompt.is_some() {
@@ -153,11 +144,11 @@ impl AcpAgent {
             .map_err(|fault| refused(&fault))?;
         let id = session.agent.session().id.as_str().to_owned();
         let task = FeedTask::new(context.peer().clone(), id.clone(), inbox, self.mute.clone());
-        session
-            .agent
-            .context()
-            .run("the client's feed", |ended| task.run(ended))
-            .map_err(rpc_error::internal)?;
+        let started = session.agent.context().run("the client's feed", |ended| task.run(ended));
+        if let Err(fault) = started {
+            let _ = session.close("other").await;
+            return Err(rpc_error::internal(fault));
+        }
 
         let mut opening = Vec::new();
         if !notes.is_empty() {
@@ -186,7 +177,9 @@ impl AcpAgent {
     /// The plan reads files, so it is made where blocking is allowed.
     async fn plan(&self, cwd: PathBuf, live: Arc<dyn LiveSink>) -> Result<Planned, Fault> {
         let plan_for = Arc::clone(&self.plan_for);
-        tokio::task::spawn_blocking(move || plan_for(cwd, live)).await.unwrap_or_else(|fault| Err(Fault::internal(fault)))
+        tokio::task::spawn_blocking(move || plan_for(cwd, live))
+            .await
+            .unwrap_or_else(|fault| Err(Fault::internal(fault)))
     }
 
     async fn prompt(&self, params: &Params<'_>, context: &RequestContext) -> Result<PromptResponse, RpcError> {

@@ -65,11 +65,8 @@ impl Client {
         if self.feed.settled().await.is_err() {
             return ApprovalOutcome::Unavailable;
         }
-        let question = Question {
-            session_id: session.id.as_str(),
-            tool_call: shown(view.card),
-            options: options(rule.as_ref()),
-        };
+        let question =
+            Question { session_id: session.id.as_str(), tool_call: shown(view.card), options: options(rule.as_ref()) };
         let answer = self.peer.request_as::<RequestPermissionResponse>(METHOD, &question);
         let answer = match self.timeout {
             None => answer.await,
@@ -158,7 +155,9 @@ fn options(rule: Option<&Rule>) -> Vec<PermissionOption> {
 /// The call as a dialog shows it, complete in itself; never without content.
 fn shown(card: &ApprovalCard) -> Call {
     let mut call = Call::whole(card.call_id.as_str(), Status::Pending, card.card.clone(), card.input.clone());
-    let mut content: Vec<_> = card.reason.iter().map(update::text).collect();
+    // What the mode says is only that it asks.
+    let reason = card.reason.as_ref().filter(|_| card.origin != AskOrigin::Mode);
+    let mut content: Vec<_> = reason.into_iter().map(update::text).collect();
     content.extend(call.content.take().unwrap_or_default());
     if content.is_empty() {
         content.push(update::text(card.input.str_at("command").unwrap_or(&card.card.title)));
@@ -215,9 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn a_dialog_is_never_empty() {
-        let call = shown(&card("Bash", r#"{"command":"make all"}"#, AskOrigin::Mode));
-        assert_eq!(call.content, Some(vec![update::text("make all")]));
-        assert_eq!(call.status, Some(Status::Pending));
+    fn a_dialog_is_never_empty_and_says_why_a_hook_or_rule_asks() {
+        let of = |origin, reason: &str| {
+            let mut card = card("Bash", r#"{"command":"make all"}"#, origin);
+            card.reason = Some(reason.to_owned());
+            shown(&card)
+        };
+        let by_mode = of(AskOrigin::Mode, "the mode asks");
+        assert_eq!(by_mode.content, Some(vec![update::text("make all")]));
+        assert_eq!(by_mode.status, Some(Status::Pending));
+        assert_eq!(of(AskOrigin::Hook, "is it late?").content, Some(vec![update::text("is it late?")]));
     }
 }

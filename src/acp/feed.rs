@@ -218,7 +218,8 @@ impl FeedTask {
                 let at = self.open.iter().position(|open| open.id == call_id);
                 let call = at.map(|at| self.open.remove(at));
                 self.send(Update::ToolCallUpdate(Call::finished(call_id.as_str(), card, is_error))).await;
-                let plan = call.filter(|call| call.tool == "TodoWrite" && !is_error).and_then(|c| update::plan(&c.input));
+                let plan =
+                    call.filter(|call| call.tool == "TodoWrite" && !is_error).and_then(|c| update::plan(&c.input));
                 if let Some(plan) = plan {
                     self.send(Update::Plan(plan)).await;
                 }

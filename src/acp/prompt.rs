@@ -29,7 +29,9 @@ pub(super) fn content(blocks: Vec<ContentBlock>) -> Result<Vec<Block>, RpcError>
                 EmbeddedResourceResource::TextResourceContents(text) => {
                     format!("[resource: {}]\n{}", text.uri, text.text)
                 }
-                EmbeddedResourceResource::BlobResourceContents(_) => return refused(index, "an embedded binary resource"),
+                EmbeddedResourceResource::BlobResourceContents(_) => {
+                    return refused(index, "an embedded binary resource");
+                }
                 _ => return refused(index, "an embedded resource of an unknown kind"),
             },
             ContentBlock::Image(_) => return refused(index, "an image"),
@@ -63,8 +65,12 @@ mod tests {
                 {"type":"resource_link","name":"the rules","uri":"rules"},
                 {"type":"resource","resource":{"uri":"marimo_rules.md","text":"be kind"}}]"#,
         );
-        let expected =
-            ["look", "[resource: file:///w/a.rs]", "[resource the rules: rules]", "[resource: marimo_rules.md]\nbe kind"];
+        let expected = [
+            "look",
+            "[resource: file:///w/a.rs]",
+            "[resource the rules: rules]",
+            "[resource: marimo_rules.md]\nbe kind",
+        ];
         assert_eq!(taken.unwrap(), expected.map(Block::text));
     }
 

@@ -25,6 +25,7 @@ pub(super) struct Notification<'a> {
 /// What is updated.
 #[derive(Debug, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the wire's own names")]
 pub(super) enum Update {
     AgentMessageChunk(ContentChunk),
     AgentThoughtChunk(ContentChunk),

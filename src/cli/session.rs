@@ -84,9 +84,8 @@ pub(super) fn plan(flags: SessionFlags) -> Result<SessionPlan, Fault> {
         overrides.push((Entry::Model(model), Origin::Flag("--model")));
     }
     if let Some(word) = flags.permission_mode {
-        let mode: Mode = word.parse().map_err(|error| {
-            Fault::usage("permission-mode", format!("--permission-mode: {error}"), "")
-        })?;
+        let mode: Mode =
+            word.parse().map_err(|error| Fault::usage("permission-mode", format!("--permission-mode: {error}"), ""))?;
         overrides.push((Entry::PermissionMode(mode), Origin::Flag("--permission-mode")));
     }
     if let Some(limit) = flags.max_output_tokens {
@@ -121,7 +120,11 @@ fn settings(argument: String) -> Result<SettingsArgument, Fault> {
         let remedy = "give a file, or JSON such as '{\"hooks\": {}}'";
         return Err(Fault::usage("settings-empty", "--settings names nothing", remedy));
     }
-    if text.starts_with('{') { Ok(SettingsArgument::Json(argument)) } else { Ok(SettingsArgument::File(argument.into())) }
+    if text.starts_with('{') {
+        Ok(SettingsArgument::Json(argument))
+    } else {
+        Ok(SettingsArgument::File(argument.into()))
+    }
 }
 
 fn sources(list: &str) -> Result<SettingSources, Fault> {

@@ -1,6 +1,12 @@
 //! The command line as people write it, and the plan it becomes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a failed test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test may panic"
+)]
 
 use clap::CommandFactory as _;
 use sluice_bridges::{SettingSources, TrustDecision};
@@ -56,8 +62,17 @@ fn the_list_of_commands_is_the_one_that_is_declared() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let lines: &[&[&str]] =
-        &[&[], &["acp"], &["run"], &["demo"], &["sessions"], &["sessions", "list"], &["sessions", "show"], &["hooks"], &["hooks", "list"]];
+    let lines: &[&[&str]] = &[
+        &[],
+        &["acp"],
+        &["run"],
+        &["demo"],
+        &["sessions"],
+        &["sessions", "list"],
+        &["sessions", "show"],
+        &["hooks"],
+        &["hooks", "list"],
+    ];
     for line in lines {
         let (text, exit) = words(&[line, ["--help"].as_slice()].concat());
         assert_eq!(exit, 0, "{line:?}");
@@ -94,6 +109,9 @@ fn print_alias_may_stand_anywhere_before_the_end_of_flags() {
 fn the_prompt_comes_from_one_place() {
     assert_eq!(run(&["run"]).prompt, PromptSource::Unnamed);
     assert_eq!(run(&["run", "-"]).prompt, PromptSource::Stdin);
+    assert_eq!(run(&["run", "hi", "-"]).prompt, PromptSource::ArgumentAndStdin("hi".into()));
+    assert_eq!(run(&["-p", "-", "hi"]).prompt, PromptSource::ArgumentAndStdin("hi".into()));
+    assert_eq!(fault(&["run", "fix", "it"]).code, "prompt-twice");
     assert_eq!(run(&["run", "--input-format", "stream-json"]).prompt, PromptSource::StreamJson);
     assert_eq!(run(&["run", "-", "--input-format", "stream-json"]).prompt, PromptSource::StreamJson);
     assert_eq!(fault(&["run", "hi", "--input-format", "stream-json"]).code, "prompt-twice");
@@ -104,12 +122,51 @@ fn the_prompt_comes_from_one_place() {
 #[test]
 fn flags_become_a_typed_plan() {
     let plan = run(&[
-        "-p", "hi", "--model", "a/b", "--permission-mode", "manual", "--allowedTools", "Bash(git *)", "Edit,Write",
-        "--disallowed-tools", "Bash(rm *)", "--max-turns", "3", "--max-steps", "4", "--timeout", "0.5",
-        "--max-output-tokens", "100", "--cwd", "/p", "--add-dir", "/a", "--add-dir", "b", "--system-prompt", "S",
-        "--append-system-prompt", "A", "--settings", " {\"hooks\":{}}", "--settings", "own.json",
-        "--setting-sources", "user,local", "--trust-hooks", "--log-file", "l", "-vv", "--output-format", "stream-json",
-        "--include-hook-events", "--resume", "0199", "--fail-on-denial",
+        "-p",
+        "hi",
+        "--model",
+        "a/b",
+        "--permission-mode",
+        "manual",
+        "--allowedTools",
+        "Bash(git *)",
+        "Edit,Write",
+        "--disallowed-tools",
+        "Bash(rm *)",
+        "--max-turns",
+        "3",
+        "--max-steps",
+        "4",
+        "--timeout",
+        "0.5",
+        "--max-output-tokens",
+        "100",
+        "--cwd",
+        "/p",
+        "--add-dir",
+        "/a",
+        "--add-dir",
+        "b",
+        "--system-prompt",
+        "S",
+        "--append-system-prompt",
+        "A",
+        "--settings",
+        " {\"hooks\":{}}",
+        "--settings",
+        "own.json",
+        "--setting-sources",
+        "user,local",
+        "--trust-hooks",
+        "--log-file",
+        "l",
+        "-vv",
+        "--output-format",
+        "stream-json",
+        "--include-hook-events",
+        "--resume",
+        "0199",
+        "--fail-on-denial",
     ]);
     let session = plan.session;
     assert_eq!(
@@ -164,7 +221,9 @@ fn acp_takes_the_session_flags_and_a_wire_trace() {
 fn the_looking_commands_are_read() {
     assert!(matches!(parsed(&["sessions", "list", "--json"]), Ok(Command::SessionsList(ListFormat::Json))));
     assert!(matches!(parsed(&["sessions", "show", "x"]), Ok(Command::SessionsShow(p)) if p.id == "x"));
-    assert!(matches!(parsed(&["hooks", "list", "--event", "Stop"]), Ok(Command::HooksList(p)) if p.event == Some(Event::Stop)));
+    assert!(
+        matches!(parsed(&["hooks", "list", "--event", "Stop"]), Ok(Command::HooksList(p)) if p.event == Some(Event::Stop))
+    );
     assert!(matches!(parsed(&["demo", "--dir", "d"]), Ok(Command::Demo(p)) if p.dir == Some("d".into())));
 }
 

@@ -146,7 +146,7 @@ impl<E> Takes<E> {
     }
 
     /// Reads the text of a variable as what the key takes.
-    pub(super) fn from_variable(&self, text: &str) -> Result<E, String> {
+    pub(super) fn read_variable(&self, text: &str) -> Result<E, String> {
         let as_text = || Written::Text(text.to_owned());
         let written = match self {
             Self::Text(_) | Self::Word { .. } => as_text(),

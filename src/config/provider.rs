@@ -111,9 +111,9 @@ fn provider(name: &str, draft: Draft, home: Option<&Path>) -> Result<Provider, F
             Protocol::Script
         }
         ProviderKind::OpenAi => {
-            let address = draft
-                .base_url
-                .ok_or_else(|| lacks("base_url", "add its address, such as base_url = \"https://api.example.com/v1\""))?;
+            let address = draft.base_url.ok_or_else(|| {
+                lacks("base_url", "add its address, such as base_url = \"https://api.example.com/v1\"")
+            })?;
             check_address(name, &address)?;
             let variable = draft.api_key_env.map(|setting| setting.value);
             let file = draft.api_key_file.map(|setting| setting.origin.resolve(&setting.value, home));
@@ -133,7 +133,10 @@ fn check_address(name: &str, address: &Setting<String>) -> Result<(), Fault> {
     }
     Err(Fault::config(
         "config-value",
-        format!("{}: `{PROVIDERS}.{name}.base_url` must be an http or https address, not `{}`", address.origin, address.value),
+        format!(
+            "{}: `{PROVIDERS}.{name}.base_url` must be an http or https address, not `{}`",
+            address.origin, address.value
+        ),
         "write it whole, such as https://api.example.com/v1",
     ))
 }

@@ -26,7 +26,11 @@ pub(super) fn file(path: &Path) -> Result<Vec<(Entry, Origin)>, Fault> {
     };
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = 1 + error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count();
-        Fault::config("config-syntax", format!("{} line {line}: this is no UTF-8 text", path.display()), "save the file as UTF-8")
+        Fault::config(
+            "config-syntax",
+            format!("{} line {line}: this is no UTF-8 text", path.display()),
+            "save the file as UTF-8",
+        )
     })?;
     entries(path, &text)
 }

@@ -1,6 +1,12 @@
 //! Layers, origins and the messages of what is wrong.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a failed test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test may panic"
+)]
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
@@ -118,94 +124,166 @@ fn a_mistake_in_the_repositorys_file_is_an_error_too() {
 
 #[test]
 fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
-    refused("# mine\nmodle = \"a/b\"\n", expect![[r#"
+    refused(
+        "# mine\nmodle = \"a/b\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]]);
-    refused("[hooks]\ncodex = true\nclaude-code = true\n", expect![[r#"
+          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+    );
+    refused(
+        "[hooks]\ncodex = true\nclaude-code = true\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 3: the key `hooks.claude-code` is unknown; did you mean `hooks.claude_code`?
-          correct or remove it; the keys in [hooks] are claude_code, codex, on_failure"#]]);
-    refused("parallel_calls = 2\n", expect![[r#"
+          correct or remove it; the keys in [hooks] are claude_code, codex, on_failure"#]],
+    );
+    refused(
+        "parallel_calls = 2\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: the key `parallel_calls` is unknown; did you mean `limits.parallel_calls`?
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]]);
-    refused("[colours]\n", expect![[r#"
+          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+    );
+    refused(
+        "[colours]\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: the key `colours` is unknown
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]]);
-    refused("[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n", expect![[r#"
+          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+    );
+    refused(
+        "[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 3: the key `providers.mine.base-url` is unknown; did you mean `providers.mine.base_url`?
-          correct or remove it; the keys in [providers.mine] are kind, base_url, api_key_env, api_key_file"#]]);
+          correct or remove it; the keys in [providers.mine] are kind, base_url, api_key_env, api_key_file"#]],
+    );
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_is_an_error_with_what_is_expected() {
-    refused("model = 3\n", expect![[r#"
+    refused(
+        "model = 3\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: `model` must be a text that is not empty, not `3`
-          correct the value"#]]);
-    refused("hooks.codex = \"yes\"\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "hooks.codex = \"yes\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: `hooks.codex` must be true or false, not `yes`
-          correct the value"#]]);
-    refused("[hooks]\non_failure = \"stop\"\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[hooks]\non_failure = \"stop\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `hooks.on_failure` must be one of "continue", "block", not `stop`
-          correct the value"#]]);
-    refused("[permissions]\nmode = \"yolo\"\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[permissions]\nmode = \"yolo\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `permissions.mode` must be one of "default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", not `yolo`
-          correct the value"#]]);
-    refused("[permissions]\nanswer_timeout = 0\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[permissions]\nanswer_timeout = 0\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `permissions.answer_timeout` must be a number of seconds above 0, not `0`
-          correct the value"#]]);
-    refused("[limits]\nparallel_calls = 0\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[limits]\nparallel_calls = 0\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `limits.parallel_calls` must be a whole number from 1 to 1024, not `0`
-          correct the value"#]]);
-    refused("[limits]\nmax_output_tokens = -4\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[limits]\nmax_output_tokens = -4\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `limits.max_output_tokens` must be a whole number from 1 up, not `-4`
-          correct the value"#]]);
-    refused("[model_retry]\nretries = [1]\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[model_retry]\nretries = [1]\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `model_retry.retries` must be a whole number from 0 to 4294967295, not a list
-          correct the value"#]]);
-    refused("hooks = true\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "hooks = true\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: `hooks` must be a table, not true or false
-          write [hooks] and its keys below"#]]);
+          write [hooks] and its keys below"#]],
+    );
 }
 
 #[test]
 fn a_file_that_is_no_toml_is_an_error_with_its_line() {
-    refused("model = \"a/b\"\n[hooks\ncodex = true\n", expect![[r#"
+    refused(
+        "model = \"a/b\"\n[hooks\ncodex = true\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: this is not valid TOML: unclosed table, expected `]`
-          correct the line"#]]);
-    refused("model = \"a\"\nmodel = \"b\"\n", expect![[r#"
+          correct the line"#]],
+    );
+    refused(
+        "model = \"a\"\nmodel = \"b\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: this is not valid TOML: duplicate key
-          correct the line"#]]);
+          correct the line"#]],
+    );
 }
 
 #[test]
 fn the_first_mistake_of_the_file_is_the_one_that_is_named() {
-    refused("[limits]\nzzz = 1\n[hooks]\naaa = 1\n", expect![[r#"
+    refused(
+        "[limits]\nzzz = 1\n[hooks]\naaa = 1\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: the key `limits.zzz` is unknown
-          correct or remove it; the keys in [limits] are max_continuations, parallel_calls, max_output_tokens"#]]);
+          correct or remove it; the keys in [limits] are max_continuations, parallel_calls, max_output_tokens"#]],
+    );
 }
 
 #[test]
 fn a_provider_that_cannot_be_used_is_an_error() {
-    refused("[providers.claude]\nkind = \"anthropic\"\n", expect![[r#"
+    refused(
+        "[providers.claude]\nkind = \"anthropic\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `providers.claude.kind`: providers of the kind "anthropic" are not supported yet
-          use kind = "openai" with a base_url that speaks chat completions"#]]);
-    refused("[providers.mine]\nkind = \"grpc\"\n", expect![[r#"
+          use kind = "openai" with a base_url that speaks chat completions"#]],
+    );
+    refused(
+        "[providers.mine]\nkind = \"grpc\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: `providers.mine.kind` must be one of "openai", "script", not `grpc`
-          correct the value"#]]);
-    refused("[providers.mine]\napi_key_env = \"K\"\n", expect![[r#"
+          correct the value"#]],
+    );
+    refused(
+        "[providers.mine]\napi_key_env = \"K\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: the provider `mine` has no `kind`
-          add kind = "openai" (or "script") to its table"#]]);
-    refused("[providers.mine]\nkind = \"openai\"\n", expect![[r#"
+          add kind = "openai" (or "script") to its table"#]],
+    );
+    refused(
+        "[providers.mine]\nkind = \"openai\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: the provider `mine` has no `base_url`
-          add its address, such as base_url = "https://api.example.com/v1""#]]);
-    refused("[providers.mine]\nkind = \"openai\"\nbase_url = \"api.example.com\"\n", expect![[r#"
+          add its address, such as base_url = "https://api.example.com/v1""#]],
+    );
+    refused(
+        "[providers.mine]\nkind = \"openai\"\nbase_url = \"api.example.com\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 3: `providers.mine.base_url` must be an http or https address, not `api.example.com`
-          write it whole, such as https://api.example.com/v1"#]]);
-    refused("[providers.\"a/b\"]\nkind = \"openai\"\n", expect![[r#"
+          write it whole, such as https://api.example.com/v1"#]],
+    );
+    refused(
+        "[providers.\"a/b\"]\nkind = \"openai\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 1: `a/b` cannot be a provider's name
-          use a word without `/` and `:`, and not `script`, which names scripts"#]]);
-    refused("[providers.mine]\nkind = \"script\"\nbase_url = \"https://x\"\n", expect![[r#"
+          use a word without `/` and `:`, and not `script`, which names scripts"#]],
+    );
+    refused(
+        "[providers.mine]\nkind = \"script\"\nbase_url = \"https://x\"\n",
+        expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 3: the provider `mine` plays scripts and has neither address nor key
-          remove the key, or use kind = "openai""#]]);
+          remove the key, or use kind = "openai""#]],
+    );
 }
 
 #[test]
@@ -221,7 +299,10 @@ fn a_configured_provider_replaces_a_built_in_one_key_by_key() {
         Protocol::Script => panic!("{name} plays scripts"),
     };
     let key = |variable: Option<&str>, file: Option<&str>| {
-        Some(KeySource { variable: variable.map(str::to_owned), file: file.map(|f| folder.path().join("home").join(f)) })
+        Some(KeySource {
+            variable: variable.map(str::to_owned),
+            file: file.map(|f| folder.path().join("home").join(f)),
+        })
     };
     assert_eq!(source("openai"), ("http://127.0.0.1:1/v1".into(), key(Some("OPENAI_API_KEY"), None)));
     assert_eq!(source("deepseek"), ("https://api.deepseek.com".into(), key(Some("DEEPSEEK_API_KEY"), Some("key"))));
@@ -267,7 +348,7 @@ fn every_key_is_named_as_its_entry_is_and_is_documented() {
     for key in key::KEYS {
         let entry = ["x", "true", "1", "continue", "default"]
             .into_iter()
-            .find_map(|text| key.takes.from_variable(text).ok())
+            .find_map(|text| key.takes.read_variable(text).ok())
             .unwrap();
         assert_eq!(entry.name(), key.full_name());
         assert!(!key.meaning.is_empty() && key.variable.is_some_and(|v| v.starts_with("SLUICE_")), "{}", key.name);

@@ -66,9 +66,7 @@ fn exit_and_subtype(end: &TurnEnd) -> (u8, &'static str) {
 fn cancelled(cause: &CancelCause) -> u8 {
     const INTERRUPT: u8 = 130;
     match cause {
-        CancelCause::Signal(number) => {
-            u8::try_from(*number).ok().and_then(|n| n.checked_add(128)).unwrap_or(INTERRUPT)
-        }
+        CancelCause::Signal(number) => u8::try_from(*number).ok().and_then(|n| n.checked_add(128)).unwrap_or(INTERRUPT),
         _ => INTERRUPT,
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum Item {
     /// A request was repeated.
     Retry(RequestRetry),
     /// A hook ran that is about no call.
-    Hook(HookStory),
+    Hook(Box<HookStory>),
     /// A tool was called.
     Call(Box<CallStory>),
 }
@@ -71,7 +71,7 @@ pub(super) enum Stage {
     /// A gate.
     Gate(ToolGate),
     /// A hook.
-    Hook(HookStory),
+    Hook(Box<HookStory>),
     /// Another call runs in its place.
     Rewrite(RewriteDispatch),
     /// Somebody was asked.
@@ -231,7 +231,7 @@ impl Teller {
         let Some(invoked) = invoked else { return };
         let run = invoked.run_id.clone();
         let call = invoked.call_id.as_ref().map(|id| id.as_str().to_owned()).filter(|id| self.calls.contains_key(id));
-        let hook = HookStory { invoked, result: None };
+        let hook = Box::new(HookStory { invoked, result: None });
         let place = match call {
             Some(call) => self.stage(Some((call, Stage::Hook(hook)))),
             None => {

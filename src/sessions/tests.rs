@@ -1,6 +1,12 @@
 //! Logs written by the engine's own writer, listed and shown.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a failed test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed test may panic"
+)]
 
 use std::io;
 use std::path::PathBuf;
@@ -15,24 +21,60 @@ const ID: &str = "0199f3a2-0000-7000-8000-000000000001";
 
 /// Events of a turn in which one call was denied by a hook and another ran; `time` counts up.
 const EVENTS: &[(&str, &str)] = &[
-    ("hook/invoked", r#"{"run_id":"r0","dialect":"claude-code","event":"SessionStart","handler":"h","source":"s","command":"start"}"#),
-    ("hook/result", r#"{"run_id":"r0","ending":"exited","code":0,"decision":"context","stdout":"hello","stderr":"","duration_ms":3}"#),
+    (
+        "hook/invoked",
+        r#"{"run_id":"r0","dialect":"claude-code","event":"SessionStart","handler":"h","source":"s","command":"start"}"#,
+    ),
+    (
+        "hook/result",
+        r#"{"run_id":"r0","ending":"exited","code":0,"decision":"context","stdout":"hello","stderr":"","duration_ms":3}"#,
+    ),
     ("turn/start", r#"{"turn":1,"turn_id":"t","prompt_id":"p"}"#),
     ("prompt/received", r#"{"turn":1,"content":[{"type":"text","text":"look\naround \u001b[31mred"}]}"#),
     ("user/message", r#"{"turn":1,"source":"user","content":[{"type":"text","text":"look\naround"}]}"#),
     ("context/message", r#"{"turn":1,"source":"claude-code:SessionStart","role":"system","text":"hello"}"#),
     ("step/start", r#"{"turn":1,"step":1}"#),
-    ("request/header", r#"{"turn":1,"why":"initial","provider":"script","model":"demo","system":"S","tools":[],"max_output_tokens":null}"#),
+    (
+        "request/header",
+        r#"{"turn":1,"why":"initial","provider":"script","model":"demo","system":"S","tools":[],"max_output_tokens":null}"#,
+    ),
     ("request/sent", r#"{"turn":1,"step":1,"attempt":1,"index":0}"#),
-    ("assistant/message", r#"{"turn":1,"step":1,"content":[{"type":"text","text":"Two calls."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"rm x"}},{"type":"tool_use","id":"c2","name":"Read","input":{"file_path":"/p/a"}}],"provider":"script","model":"demo","stop_reason":"tool_use","usage":null,"interrupted":false}"#),
-    ("tool/call", r#"{"turn":1,"step":1,"call_id":"c1","name":"Bash","arguments":"{\"command\":\"rm x\"}","input":{"command":"rm x"}}"#),
-    ("hook/invoked", r#"{"run_id":"r1","dialect":"codex","event":"PreToolUse","handler":"h","source":"s","command":"guard","turn":1,"call_id":"c1"}"#),
-    ("hook/result", r#"{"run_id":"r1","ending":"exited","code":2,"decision":"deny","stdout":"","stderr":"not that","duration_ms":5}"#),
-    ("tool/gate", r#"{"turn":1,"call_id":"c1","stage":"pre-execute","owner":"codex","verdict":"deny","reason":"not that","ms":6}"#),
-    ("tool/call", r#"{"turn":1,"step":1,"call_id":"c2","name":"Read","arguments":"{\"file_path\":\"/p/a\"}","input":{"file_path":"/p/a"}}"#),
-    ("tool/gate", r#"{"turn":1,"call_id":"c2","stage":"pre-execute","owner":"permission","verdict":"allow","reason":null,"ms":0}"#),
-    ("tool/result", r#"{"turn":1,"step":1,"call_id":"c1","content":[{"type":"text","text":"not that"}],"is_error":true,"error":null,"denied_by":"hook","meta":null,"call_seq":10}"#),
-    ("tool/result", r#"{"turn":1,"step":1,"call_id":"c2","content":[{"type":"text","text":"the text"}],"is_error":false,"error":null,"denied_by":null,"meta":null,"call_seq":14}"#),
+    (
+        "assistant/message",
+        r#"{"turn":1,"step":1,"content":[{"type":"text","text":"Two calls."},{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"rm x"}},{"type":"tool_use","id":"c2","name":"Read","input":{"file_path":"/p/a"}}],"provider":"script","model":"demo","stop_reason":"tool_use","usage":null,"interrupted":false}"#,
+    ),
+    (
+        "tool/call",
+        r#"{"turn":1,"step":1,"call_id":"c1","name":"Bash","arguments":"{\"command\":\"rm x\"}","input":{"command":"rm x"}}"#,
+    ),
+    (
+        "hook/invoked",
+        r#"{"run_id":"r1","dialect":"codex","event":"PreToolUse","handler":"h","source":"s","command":"guard","turn":1,"call_id":"c1"}"#,
+    ),
+    (
+        "hook/result",
+        r#"{"run_id":"r1","ending":"exited","code":2,"decision":"deny","stdout":"","stderr":"not that","duration_ms":5}"#,
+    ),
+    (
+        "tool/gate",
+        r#"{"turn":1,"call_id":"c1","stage":"pre-execute","owner":"codex","verdict":"deny","reason":"not that","ms":6}"#,
+    ),
+    (
+        "tool/call",
+        r#"{"turn":1,"step":1,"call_id":"c2","name":"Read","arguments":"{\"file_path\":\"/p/a\"}","input":{"file_path":"/p/a"}}"#,
+    ),
+    (
+        "tool/gate",
+        r#"{"turn":1,"call_id":"c2","stage":"pre-execute","owner":"permission","verdict":"allow","reason":null,"ms":0}"#,
+    ),
+    (
+        "tool/result",
+        r#"{"turn":1,"step":1,"call_id":"c1","content":[{"type":"text","text":"not that"}],"is_error":true,"error":null,"denied_by":"hook","meta":null,"call_seq":10}"#,
+    ),
+    (
+        "tool/result",
+        r#"{"turn":1,"step":1,"call_id":"c2","content":[{"type":"text","text":"the text"}],"is_error":false,"error":null,"denied_by":null,"meta":null,"call_seq":14}"#,
+    ),
     ("step/end", r#"{"turn":1,"step":1}"#),
     ("turn/end", r#"{"turn":1,"end":{"reason":"completed","how":"normal"}}"#),
 ];
@@ -65,7 +107,9 @@ impl Logs {
                 ""
             };
             let time = 1_796_072_400_000 + seq as u64;
-            text.push_str(&format!("{{\"seq\":{seq},\"time\":{time},\"type\":\"{kind}\",{ignorable}\"data\":{data}}}\n"));
+            text.push_str(&format!(
+                "{{\"seq\":{seq},\"time\":{time},\"type\":\"{kind}\",{ignorable}\"data\":{data}}}\n"
+            ));
         }
         std::fs::write(self.path(id), &text).unwrap();
         text
@@ -104,7 +148,8 @@ fn each_session_is_a_row_or_a_line_and_a_damaged_one_is_named() {
         ID                                    UPDATED (UTC)        TURNS  TITLE
         0199f3a2-0000-7000-8000-000000000001  2026-11-30 21:00:00      1  look around [31mred
                                               /p
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("broken.jsonl"), "{err}");
     let (out, _) = logs.list(ListFormat::Json);
@@ -148,7 +193,8 @@ fn a_session_reads_as_turns_with_each_call_and_what_decided_about_it() {
             result
               the text
           ended: by itself
-    "#]].assert_eq(&out);
+    "#]]
+    .assert_eq(&out);
 }
 
 #[test]
@@ -194,7 +240,8 @@ fn a_reader_that_has_gone_ends_it_quietly() {
     logs.add(ID, EVENTS.len());
     for fault in [
         list(&logs.state, ListFormat::Json, &mut Gone, &mut Vec::new()).unwrap_err(),
-        show(&logs.state, &ShowPlan { id: ID.into(), format: ListFormat::Human }, &mut Gone, &mut Vec::new()).unwrap_err(),
+        show(&logs.state, &ShowPlan { id: ID.into(), format: ListFormat::Human }, &mut Gone, &mut Vec::new())
+            .unwrap_err(),
     ] {
         assert!(fault.is_quiet());
     }

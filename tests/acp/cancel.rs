@@ -60,7 +60,10 @@ fn a_cancelled_hook_is_killed_at_every_event() {
         eventually(event, || workspace.has("begun") && runs(&marker));
         let messages = cancelled(&mut client, &session, prompt);
         let open: Vec<_> = course(&messages).into_iter().filter(|s| s == "pending" || s == "in_progress").collect();
-        assert!(open.len() <= 2 && course(&messages).last().is_none_or(|s| s == "failed" || s == "completed"), "{event}");
+        assert!(
+            open.len() <= 2 && course(&messages).last().is_none_or(|s| s == "failed" || s == "completed"),
+            "{event}"
+        );
         eventually("the end of the hook", || !runs(&marker));
         std::fs::write(workspace.project().join("second"), "").unwrap();
         assert_eq!(client.turn(&session, "again").1["result"]["stopReason"], "end_turn", "{event}");

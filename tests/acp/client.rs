@@ -197,7 +197,7 @@ impl Client {
         self.stdin = None;
     }
 
-    /// Closes the agent's output by going away as its reader.
+    /// Sends a signal.
     pub(crate) fn signal(&self, number: i32) {
         let status = Command::new("kill").arg(format!("-{number}")).arg(self.pid().to_string()).status().unwrap();
         assert!(status.success());

@@ -25,8 +25,7 @@ fn a_vetoed_prompt_is_cancelled_with_the_reason_shown_and_in_the_metadata() {
 fn a_hook_that_stops_the_turn_ends_it_with_the_reason_shown() {
     let stop = r#"echo '{"continue":false,"stopReason":"budget"}'"#;
     for event in ["PreToolUse", "PostToolUse"] {
-        let workspace =
-            Workspace::new(json!([bash("touch t"), text("never")])).with_hooks(&[(event, "Bash", stop)]);
+        let workspace = Workspace::new(json!([bash("touch t"), text("never")])).with_hooks(&[(event, "Bash", stop)]);
         let (mut client, session) = Client::ready(&workspace, BYPASS);
         let (messages, answer) = client.turn(&session, "go");
         assert_eq!(answer["result"]["stopReason"], "end_turn", "{event}");
@@ -38,7 +37,8 @@ fn a_hook_that_stops_the_turn_ends_it_with_the_reason_shown() {
 #[test]
 fn a_denied_call_fails_without_starting_and_the_turn_goes_on() {
     let deny = "echo 'no touching' >&2; exit 2";
-    let workspace = Workspace::new(json!([bash("touch t"), text("then not")])).with_hooks(&[("PreToolUse", "Bash", deny)]);
+    let workspace =
+        Workspace::new(json!([bash("touch t"), text("then not")])).with_hooks(&[("PreToolUse", "Bash", deny)]);
     let (mut client, session) = Client::ready(&workspace, BYPASS);
     let (messages, answer) = client.turn(&session, "go");
     assert_eq!(course(&messages), ["pending", "failed"]);
@@ -51,7 +51,8 @@ fn a_denied_call_fails_without_starting_and_the_turn_goes_on() {
 #[test]
 fn a_rewritten_call_shows_what_really_ran() {
     let rewrite = r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"echo new"}}}'"#;
-    let workspace = Workspace::new(json!([bash("echo old"), text("ok")])).with_hooks(&[("PreToolUse", "Bash", rewrite)]);
+    let workspace =
+        Workspace::new(json!([bash("echo old"), text("ok")])).with_hooks(&[("PreToolUse", "Bash", rewrite)]);
     let (mut client, session) = Client::ready(&workspace, BYPASS);
     let (messages, _) = client.turn(&session, "go");
     assert_eq!(course(&messages), ["pending", "in_progress", "completed"]);

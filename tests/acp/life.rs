@@ -129,8 +129,7 @@ fn a_closed_output_ends_it() {
 fn requests_that_are_piped_in_at_once_are_all_answered() {
     let workspace = Workspace::new(json!([text("x")]));
     let mut client = Client::start(&workspace, &[]);
-    let ids: Vec<_> =
-        (0..50).map(|_| client.request("initialize", json!({ "protocolVersion": 1 }))).collect();
+    let ids: Vec<_> = (0..50).map(|_| client.request("initialize", json!({ "protocolVersion": 1 }))).collect();
     client.close_input();
     let ended = client.end();
     let mut answered: Vec<_> = ended.messages.iter().map(|m| m["id"].as_i64().unwrap()).collect();

@@ -146,7 +146,8 @@ fn other_ends_have_their_stop_reasons() {
         assert_eq!(client.turn(&session, "go").1["result"]["stopReason"], expected);
     }
     let workspace = Workspace::new(json!([bash("true"), bash("true"), text("never")]));
-    let (mut client, session) = Client::ready(&workspace, &["--permission-mode", "bypassPermissions", "--max-turns", "1"]);
+    let (mut client, session) =
+        Client::ready(&workspace, &["--permission-mode", "bypassPermissions", "--max-turns", "1"]);
     assert_eq!(client.turn(&session, "go").1["result"]["stopReason"], "max_turn_requests");
 }
 

@@ -161,8 +161,11 @@ fn the_trace_holds_all_three_streams() {
     assert_eq!(ended.status.code(), Some(0));
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    for stream in ["stdin", "stdout", "stderr"] {
-        let of_stream = lines.iter().filter(|line| line["stream"] == stream).count();
-        assert!(of_stream > 0 || (stream == "stderr" && ended.stderr.is_empty()), "{stream}: {text}");
-    }
+    let of_stream = |stream: &str| -> Vec<&str> {
+        lines.iter().filter(|line| line["stream"] == stream).map(|line| line["text"].as_str().unwrap()).collect()
+    };
+    assert_eq!(of_stream("stdin").len(), 2, "{text}");
+    assert_eq!(of_stream("stdout").len(), 2, "{text}");
+    assert!(of_stream("stderr").iter().any(|line| line.contains("NoSuchEvent")), "{text}");
+    assert!(ended.stderr.contains("NoSuchEvent"), "{}", ended.stderr);
 }

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 /// A session's events.
 #[derive(Debug)]
-pub struct Log {
-    pub header: Value,
-    pub events: Vec<Value>,
+pub(crate) struct Log {
+    pub(crate) header: Value,
+    pub(crate) events: Vec<Value>,
 }
 
 impl Log {
     #[track_caller]
-    pub fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.ends_with('\n'), "the log {} ends within a line", path.display());
         let mut lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")));
@@ -23,25 +23,25 @@ impl Log {
     }
 
     /// The data of all events of a kind.
-    pub fn of(&self, kind: &str) -> Vec<&Value> {
+    pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         self.events.iter().filter(|event| event["type"] == kind).map(|event| &event["data"]).collect()
     }
 
     /// The kinds in order.
-    pub fn kinds(&self) -> Vec<&str> {
+    pub(crate) fn kinds(&self) -> Vec<&str> {
         self.events.iter().filter_map(|event| event["type"].as_str()).collect()
     }
 
     /// The result of a call, and its text.
     #[track_caller]
-    pub fn result(&self, call: &str) -> (&Value, String) {
+    pub(crate) fn result(&self, call: &str) -> (&Value, String) {
         let result = self.of("tool/result").into_iter().find(|data| data["call_id"] == call);
         let result = result.unwrap_or_else(|| panic!("no result of {call} in {:?}", self.kinds()));
         (result, texts(&result["content"]).join("\n"))
     }
 
     /// Each hook that ran, as `Event:decision`.
-    pub fn hooks(&self) -> Vec<String> {
+    pub(crate) fn hooks(&self) -> Vec<String> {
         let invoked: HashMap<&str, &str> = self
             .of("hook/invoked")
             .into_iter()
@@ -58,7 +58,7 @@ impl Log {
 
     /// Checks the pairing and the order that every closed log has.
     #[track_caller]
-    pub fn assert_closed(&self) {
+    pub(crate) fn assert_closed(&self) {
         for (at, event) in self.events.iter().enumerate() {
             assert_eq!(event["seq"], at, "events are numbered without a gap: {event}");
         }
@@ -92,7 +92,7 @@ impl Log {
 }
 
 /// Every text of a value, at any depth.
-pub fn texts(value: &Value) -> Vec<String> {
+pub(crate) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => items.iter().flat_map(texts).collect(),

@@ -22,31 +22,31 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 const MARK: &str = "SLUICE_E2E";
 
 /// The folders of one run.
-pub struct Place {
+pub(crate) struct Place {
     root: TempDir,
     extra: Vec<(String, String)>,
 }
 
 /// What a finished run left.
 #[derive(Debug)]
-pub struct Done {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-    pub took: Duration,
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
 }
 
 impl Done {
     /// The one JSON object on stdout, or its last line.
     #[track_caller]
-    pub fn result(&self) -> Value {
+    pub(crate) fn result(&self) -> Value {
         let last = self.stdout.lines().last().unwrap_or_else(|| panic!("nothing on stdout: {self:?}"));
         serde_json::from_str(last).unwrap_or_else(|error| panic!("no JSON at the end of stdout ({error}): {self:?}"))
     }
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = TempDir::with_prefix("sluice-e2e-").unwrap();
         for folder in ["home", "work", "state", "tmp"] {
             fs::create_dir(root.path().join(folder)).unwrap();
@@ -55,7 +55,7 @@ impl Place {
     }
 
     /// A place whose workspace has this name, for paths that are hard to quote.
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         let place = Self::new();
         fs::create_dir_all(place.root().join(name)).unwrap();
         fs::remove_dir(place.root().join("work")).unwrap();
@@ -64,58 +64,58 @@ impl Place {
     }
 
     /// One more variable for every run here.
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.extra.push((name.to_owned(), value.to_owned()));
     }
 
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
     }
 
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.root().join("work").canonicalize().unwrap()
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.root().join("state")
     }
 
     /// Where every request to a script model is recorded.
-    pub fn record(&self) -> PathBuf {
+    pub(crate) fn record(&self) -> PathBuf {
         self.root().join("requests.jsonl")
     }
 
     /// Writes a file of the workspace; one that begins with `#!` can be run.
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.work().join(name);
         write(&path, text);
         path
     }
 
     /// Writes a file of the home folder.
-    pub fn write_home(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write_home(&self, name: &str, text: &str) -> PathBuf {
         let path = self.home().join(name);
         write(&path, text);
         path
     }
 
     /// Writes the script model's file and returns the name of the model.
-    pub fn script(&self, script: &Value) -> String {
+    pub(crate) fn script(&self, script: &Value) -> String {
         let path = self.root().join("script.json");
         write(&path, &script.to_string());
         format!("script:{}", path.display())
     }
 
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }
 
     /// The logs of all sessions, oldest first.
-    pub fn logs(&self) -> Vec<PathBuf> {
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.state().join("sluice/sessions")) else { return Vec::new() };
         let mut logs: Vec<PathBuf> = entries
             .map(|entry| entry.unwrap().path())
@@ -126,7 +126,7 @@ impl Place {
     }
 
     /// Any program in this place's environment, at the head of a process group of its own.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -146,21 +146,21 @@ impl Place {
     }
 
     /// The program.
-    pub fn sluice<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+    pub(crate) fn sluice<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_sluice"));
         command.args(args);
         command
     }
 
     /// A shell line with the program on `$SLUICE`.
-    pub fn shell(&self, line: &str) -> Command {
+    pub(crate) fn shell(&self, line: &str) -> Command {
         let mut command = self.command("bash");
         command.args(["-o", "pipefail", "-c", line]);
         command
     }
 
     /// Starts it with its output in files, so that nobody who holds a pipe can keep us.
-    pub fn start(&self, mut command: Command) -> Started {
+    pub(crate) fn start(&self, mut command: Command) -> Started {
         let (out, err) = (self.root().join("stdout"), self.root().join("stderr"));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
@@ -169,13 +169,13 @@ impl Place {
 
     /// Runs it to its end.
     #[track_caller]
-    pub fn run(&self, command: Command) -> Done {
+    pub(crate) fn run(&self, command: Command) -> Done {
         self.start(command).wait()
     }
 
     /// Runs the program with these arguments.
     #[track_caller]
-    pub fn run_sluice<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
+    pub(crate) fn run_sluice<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
         self.run(self.sluice(args))
     }
 
@@ -184,7 +184,7 @@ impl Place {
     }
 
     /// Processes that were started here and are still there, as `(pid, command line)`.
-    pub fn left_behind(&self) -> Vec<(i32, String)> {
+    pub(crate) fn left_behind(&self) -> Vec<(i32, String)> {
         let needle = format!("{MARK}={}", self.mark());
         let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
         processes
@@ -202,7 +202,7 @@ impl Place {
 
     /// Fails when a process stays; a killed one has a moment to go.
     #[track_caller]
-    pub fn assert_nothing_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         let gone = until(Duration::from_secs(5), || self.left_behind().is_empty());
         let left = self.left_behind();
         self.end_all();
@@ -210,7 +210,7 @@ impl Place {
     }
 
     /// Ends what was left, each by its id.
-    pub fn end_all(&self) {
+    pub(crate) fn end_all(&self) {
         for (pid, _) in self.left_behind() {
             signal(pid, rustix::process::Signal::KILL);
         }
@@ -227,7 +227,7 @@ impl Drop for Place {
 }
 
 /// A run that goes on.
-pub struct Started {
+pub(crate) struct Started {
     child: Child,
     began: Instant,
     out: PathBuf,
@@ -235,21 +235,21 @@ pub struct Started {
 }
 
 impl Started {
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap()
     }
 
-    pub fn signal(&self, which: rustix::process::Signal) {
+    pub(crate) fn signal(&self, which: rustix::process::Signal) {
         signal(self.pid(), which);
     }
 
-    pub fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
     }
 
     /// Waits for its end; one that hangs is killed with its group, and fails the test.
     #[track_caller]
-    pub fn wait(mut self) -> Done {
+    pub(crate) fn wait(mut self) -> Done {
         let (ended, watch) = mpsc::channel::<()>();
         let group = self.pid();
         let dog = std::thread::spawn(move || {
@@ -280,14 +280,14 @@ fn path() -> String {
 }
 
 /// Signals one process that we started.
-pub fn signal(pid: i32, which: rustix::process::Signal) {
+pub(crate) fn signal(pid: i32, which: rustix::process::Signal) {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, which);
     }
 }
 
 /// Looks again and again until it is so, or the time is over.
-pub fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+pub(crate) fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     loop {
         if so() {
@@ -301,12 +301,12 @@ pub fn until(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
 }
 
 /// Whether a program is installed.
-pub fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
 }
 
 /// Writes a file with the folders above it; one that begins with `#!` can be run.
-pub fn write(path: &Path, text: &str) {
+pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     if text.starts_with("#!") {

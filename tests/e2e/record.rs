@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Every request, in order.
-pub fn read(path: &Path) -> Vec<Value> {
+pub(crate) fn read(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
@@ -23,7 +23,7 @@ fn ids<'a>(message: &'a Value, kind: &str, member: &str) -> Vec<&'a str> {
 /// Fails on a request in which a call has not exactly one result directly after it, a result has no call, or a message
 /// is empty.
 #[track_caller]
-pub fn assert_valid(request: &Value) {
+pub(crate) fn assert_valid(request: &Value) {
     let messages = request["messages"].as_array().unwrap();
     let mut rest = messages.as_slice();
     while let Some((message, after)) = rest.split_first() {

@@ -13,7 +13,12 @@ use crate::core::script::braced;
 use crate::setup::{Attendance, BridgeConfig};
 
 /// The variables of one firing: settings' own first, then the protocol's.
-pub(crate) fn variables(config: &BridgeConfig, env: &[EnvEntry], scene: Scene<'_>, event: Event) -> Vec<(String, String)> {
+pub(crate) fn variables(
+    config: &BridgeConfig,
+    env: &[EnvEntry],
+    scene: Scene<'_>,
+    event: Event,
+) -> Vec<(String, String)> {
     let attended = match config.attendance {
         Attendance::Headless => "0",
         Attendance::Attended => "1",
@@ -27,10 +32,10 @@ pub(crate) fn variables(config: &BridgeConfig, env: &[EnvEntry], scene: Scene<'_
     put("CLAUDE_CODE_CHILD_SESSION", "1".to_owned());
     put("CLAUDE_CODE_SESSION_ATTENDED", attended.to_owned());
     put("CLAUDE_PID", config.pid.to_string());
-    if event.is_about_a_call() || event == Event::Stop {
-        if let Some(effort) = scene.session.model().effort {
-            put("CLAUDE_EFFORT", effort);
-        }
+    if (event.is_about_a_call() || event == Event::Stop)
+        && let Some(effort) = scene.session.model().effort
+    {
+        put("CLAUDE_EFFORT", effort);
     }
     set
 }

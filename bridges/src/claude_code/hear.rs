@@ -41,7 +41,11 @@ enum Rule {
 
 fn rule_of(event: Event) -> Rule {
     match event {
-        Event::UserPromptSubmit | Event::PreToolUse | Event::PostToolUse | Event::PostToolUseFailure => Rule::Acts,
+        Event::UserPromptSubmit
+        | Event::PreToolUse
+        | Event::PermissionRequest
+        | Event::PostToolUse
+        | Event::PostToolUseFailure => Rule::Acts,
         Event::SessionStart => Rule::DropsOutput,
         Event::Stop | Event::SessionEnd => Rule::Ignored,
     }
@@ -126,9 +130,7 @@ impl Reader<'_> {
                 Err(why) => Told::Unreadable(why),
             },
             Err(_) if first_line_goes_to_background(whole) => Told::Nothing,
-            Err(_) if lines_of_strange_objects(whole) => {
-                Told::Plain(text.trim_end_matches(['\n', '\r']).to_owned())
-            }
+            Err(_) if lines_of_strange_objects(whole) => Told::Plain(text.trim_end_matches(['\n', '\r']).to_owned()),
             Err(why) => Told::Unreadable(format!(
                 "Hook output looks like a JSON object but is not valid JSON — {why}. Print it with a JSON encoder \
                  instead of joining strings."
@@ -236,7 +238,7 @@ impl Reader<'_> {
         };
         let first = format!("[{label}]: {how}; blocking because {key} is \"block\"");
         let text = match second {
-            Some(second) => format!("{first}\n{second}"),
+            Some(second) => format!("{first}\n{}", second.trim_end()),
             None => first,
         };
         Heard { blocking_failure: Some(text), problem, ..Heard::default() }
@@ -343,8 +345,16 @@ fn first_line_goes_to_background(text: &str) -> bool {
 /// Whether the text is several lines, each an object, none with a key that an output has: plain text then.
 fn lines_of_strange_objects(text: &str) -> bool {
     const KEYS: &[&str] = &[
-        "continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput",
-        "async", "asyncTimeout", "terminalSequence",
+        "continue",
+        "stopReason",
+        "suppressOutput",
+        "systemMessage",
+        "decision",
+        "reason",
+        "hookSpecificOutput",
+        "async",
+        "asyncTimeout",
+        "terminalSequence",
     ];
     let mut lines = text.lines().filter(|l| !l.trim().is_empty()).peekable();
     lines.peek().is_some()

@@ -102,8 +102,7 @@ mod tests {
 
     #[test]
     fn joining_is_never_looser_than_downstream_save_for_a_question_of_the_mode() {
-        let verdicts =
-            [Verdict::Silent, Verdict::Allow, Verdict::Ask("a".to_owned()), Verdict::Deny("d".to_owned())];
+        let verdicts = [Verdict::Silent, Verdict::Allow, Verdict::Ask("a".to_owned()), Verdict::Deny("d".to_owned())];
         let mut downstreams = vec![Downstream::Deny, Downstream::Allow, Downstream::AllowRewritten];
         for origin in [AskOrigin::Mode, AskOrigin::Plan, AskOrigin::Rule, AskOrigin::Hook] {
             downstreams.push(Downstream::Ask(origin, None));

@@ -5,6 +5,7 @@
 //! firing itself is in [`firing`], what each point makes of it in the other files here.
 
 mod after_tool;
+mod approval;
 mod before_tool;
 mod firing;
 mod session;
@@ -13,6 +14,7 @@ mod turn;
 use std::sync::Arc;
 
 use sluice_harness::context::{Context, ContextFault, Rank};
+use sluice_harness::point::approval::Approval;
 use sluice_harness::point::prompt::PromptSubmit;
 use sluice_harness::point::session::{SessionEnd, SessionStart};
 use sluice_harness::point::tools::{PostExecute, PreExecute};
@@ -70,6 +72,7 @@ fn mount(mounted: Mounted, context: &Context) -> Result<(), ContextFault> {
     context.observe::<SessionStart>(mounted.clone())?;
     context.listen::<PromptSubmit>(Rank::NORMAL, mounted.clone())?;
     context.listen::<PreExecute>(Rank::NORMAL, mounted.clone())?;
+    context.listen::<Approval>(Rank::NORMAL, mounted.clone())?;
     context.listen::<PostExecute>(Rank::NORMAL, mounted.clone())?;
     context.listen::<TurnContinuation>(Rank::NORMAL, mounted.clone())?;
     context.listen::<SessionEnd>(Rank::NORMAL, mounted)?;

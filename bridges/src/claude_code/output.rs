@@ -23,6 +23,20 @@ pub(crate) enum Permission {
     Defer,
 }
 
+/// The answer of a PermissionRequest hook.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Allow { input: Option<Json>, updates: Vec<Value> },
+    Deny { message: Option<String>, interrupt: Interrupt },
+}
+
+/// Whether a denial ends the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    Turn,
+    Nothing,
+}
+
 /// A valid output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Output {
@@ -31,6 +45,8 @@ pub(crate) struct Output {
     pub(crate) system_message: Option<String>,
     pub(crate) decision: Option<Decision>,
     pub(crate) reason: Option<String>,
+    /// `decision`, on the event that answers a question.
+    pub(crate) answer: Option<Answer>,
     /// `permissionDecision`, on the event that has one.
     own_permission: Option<Permission>,
     specific: Option<JsonObject>,
@@ -38,10 +54,29 @@ pub(crate) struct Output {
 
 /// Events whose `hookSpecificOutput` is known.
 const WITH_SPECIFIC: &[&str] = &[
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "UserPromptSubmit",
-    "UserPromptExpansion", "SessionStart", "Setup", "Stop", "SubagentStart", "SubagentStop", "PreModelSwitch",
-    "PostModelSwitch", "PermissionRequest", "PermissionDenied", "CwdChanged", "FileChanged", "WorktreeCreate",
-    "Elicitation", "ElicitationResult", "MessageDisplay", "PreSkillShellCommand",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "Setup",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "CwdChanged",
+    "FileChanged",
+    "WorktreeCreate",
+    "Elicitation",
+    "ElicitationResult",
+    "MessageDisplay",
+    "PreSkillShellCommand",
 ];
 
 impl Output {
@@ -65,10 +100,14 @@ impl Output {
             output.stop = Some(stop_reason);
         }
         if let Some(specific) = object.get("hookSpecificOutput") {
-            let specific = specific.object().ok_or_else(|| invalid(expected("hookSpecificOutput", "object", specific)))?;
+            let specific =
+                specific.object().ok_or_else(|| invalid(expected("hookSpecificOutput", "object", specific)))?;
             let specific = Self::read_specific(event, specific)?;
             if event == Event::PreToolUse {
                 output.own_permission = permission(&specific).map_err(invalid)?;
+            }
+            if event == Event::PermissionRequest {
+                output.answer = Some(answer(&specific).map_err(invalid)?);
             }
             output.specific = Some(specific);
         }
@@ -78,9 +117,8 @@ impl Output {
     fn read_specific(event: Event, specific: JsonObject) -> Result<JsonObject, String> {
         let invalid = |why: String| format!("Hook JSON output validation failed — {why}");
         let name = string(&specific, "hookEventName").map_err(invalid)?;
-        let name = name.ok_or_else(|| {
-            invalid("hookSpecificOutput is missing required field \"hookEventName\"".to_owned())
-        })?;
+        let name =
+            name.ok_or_else(|| invalid("hookSpecificOutput is missing required field \"hookEventName\"".to_owned()))?;
         if !WITH_SPECIFIC.contains(&name.as_str()) {
             return Err(invalid(format!("hookSpecificOutput: `{name}` has no output of its own")));
         }
@@ -109,7 +147,11 @@ impl Output {
                 string(&specific, "sessionTitle").map_err(invalid)?;
                 string(&specific, "initialUserMessage").map_err(invalid)?;
             }
-            Event::PostToolUse | Event::PostToolUseFailure | Event::Stop | Event::SessionEnd => {}
+            Event::PermissionRequest
+            | Event::PostToolUse
+            | Event::PostToolUseFailure
+            | Event::Stop
+            | Event::SessionEnd => {}
         }
         Ok(specific)
     }
@@ -148,7 +190,11 @@ impl Output {
 
     /// Whether it denies or blocks.
     pub(crate) fn denies(&self) -> bool {
-        self.decision == Some(Decision::Block) || self.permission() == Some(Permission::Deny)
+        match &self.answer {
+            Some(Answer::Deny { .. }) => true,
+            Some(Answer::Allow { .. }) => false,
+            None => self.decision == Some(Decision::Block) || self.permission() == Some(Permission::Deny),
+        }
     }
 
     /// Whether it blocks in any way, a stop of the turn included: what a failing exit code does not undo.
@@ -166,8 +212,40 @@ impl Output {
 
     /// Only what a denial needs: what counts of an output that stands in noise.
     pub(crate) fn only_denial(self) -> Self {
+        if let Some(answer @ Answer::Deny { .. }) = self.answer {
+            return Self { answer: Some(answer), ..Self::default() };
+        }
         let reason = self.blocking_reason();
         Self { decision: Some(Decision::Block), reason, ..Self::default() }
+    }
+}
+
+fn answer(specific: &JsonObject) -> Result<Answer, String> {
+    let decision = specific.get("decision").ok_or("hookSpecificOutput is missing required field \"decision\"")?;
+    let decision = decision.object().ok_or_else(|| expected("decision", "object", decision))?;
+    match string(&decision, "behavior")?.as_deref() {
+        Some("allow") => {
+            let input = decision.get("updatedInput").cloned();
+            if let Some(input) = input.as_ref().filter(|i| !i.view().is_object()) {
+                return Err(expected("updatedInput", "object", input));
+            }
+            let updates = match decision.get("updatedPermissions") {
+                None => Vec::new(),
+                Some(list) => match list.view() {
+                    Value::Array(updates) => updates.clone(),
+                    _ => return Err(expected("updatedPermissions", "array", list)),
+                },
+            };
+            Ok(Answer::Allow { input, updates })
+        }
+        Some("deny") => {
+            let interrupt = match boolean(&decision, "interrupt")? {
+                Some(true) => Interrupt::Turn,
+                Some(false) | None => Interrupt::Nothing,
+            };
+            Ok(Answer::Deny { message: string(&decision, "message")?, interrupt })
+        }
+        _ => Err("decision.behavior is neither allow nor deny".to_owned()),
     }
 }
 

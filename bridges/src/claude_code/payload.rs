@@ -31,6 +31,13 @@ pub enum Own<'a> {
         /// The call.
         call: Call<'a>,
     },
+    /// PermissionRequest.
+    PermissionRequest {
+        /// The tool.
+        tool: &'a str,
+        /// The sealed input.
+        input: &'a Json,
+    },
     /// PostToolUse.
     PostToolUse {
         /// The call.
@@ -84,6 +91,7 @@ impl Own<'_> {
             Self::SessionStart { .. } => Event::SessionStart,
             Self::UserPromptSubmit { .. } => Event::UserPromptSubmit,
             Self::PreToolUse { .. } => Event::PreToolUse,
+            Self::PermissionRequest { .. } => Event::PermissionRequest,
             Self::PostToolUse { .. } => Event::PostToolUse,
             Self::PostToolUseFailure { .. } => Event::PostToolUseFailure,
             Self::Stop { .. } => Event::Stop,
@@ -146,6 +154,12 @@ fn object(scene: Scene<'_>, own: Own<'_>) -> JsonObject {
             fields.text("tool_use_id", call.id.as_str());
             fields.mcp_server(call);
         }
+        Own::PermissionRequest { tool, input } => {
+            fields.text("tool_name", tool);
+            fields.0.set("tool_input", input.clone());
+            let nothing: [u8; 0] = [];
+            fields.value("permission_suggestions", &nothing);
+        }
         Own::PostToolUse { call, response, took } => {
             fields.call(call);
             fields.0.set("tool_response", response.clone());
@@ -183,6 +197,7 @@ fn prompt_id(scene: Scene<'_>, own: Own<'_>) -> Option<PromptId> {
         Own::SessionEnd { .. } => true,
         Own::UserPromptSubmit { .. }
         | Own::PreToolUse { .. }
+        | Own::PermissionRequest { .. }
         | Own::PostToolUse { .. }
         | Own::PostToolUseFailure { .. }
         | Own::Stop { .. } => false,

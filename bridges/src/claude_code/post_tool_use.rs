@@ -59,13 +59,13 @@ fn replacement(tool: &str, current: &Json, answer: &Answer<'_>, warnings: &mut V
         Value::Array(_) if is_mcp => return Some(Replacement::Value(given.clone())),
         Value::Object(_) => {
             // Laid over the value, so that a key the hook leaves out keeps its meaning.
-            if let (Some(mut base), Some(over)) = (current.object(), given.object()) {
-                if over.iter().any(|(key, _)| base.get(key).is_some()) {
-                    for (key, value) in over.iter() {
-                        base.set(key, value.clone());
-                    }
-                    return Some(Replacement::Value(base.to_json()));
+            if let (Some(mut base), Some(over)) = (current.object(), given.object())
+                && over.iter().any(|(key, _)| base.get(key).is_some())
+            {
+                for (key, value) in over.iter() {
+                    base.set(key, value.clone());
                 }
+                return Some(Replacement::Value(base.to_json()));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {}

@@ -37,8 +37,7 @@ pub(crate) fn merge(answers: &[Answer<'_>]) -> Effect {
     for answer in answers {
         if let Some(reason) = answer.heard.block() {
             let failed = answer.heard.blocking_failure.is_some();
-            let suppressed =
-                answer.heard.output.as_ref().is_some_and(|o| o.specific_flag("suppressOriginalPrompt"));
+            let suppressed = answer.heard.output.as_ref().is_some_and(|o| o.specific_flag("suppressOriginalPrompt"));
             let repeat = if failed || suppressed { Repeat::Nothing } else { Repeat::Prompt };
             return Effect::Block { reason, repeat };
         }

@@ -14,12 +14,40 @@ use crate::core::problem::{Problem, Severity};
 
 /// All event names the protocol has; other names are mistakes.
 const KNOWN_EVENTS: &[&str] = &[
-    "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "UserPromptSubmit",
-    "UserPromptExpansion", "SessionStart", "SessionEnd", "Stop", "StopFailure", "SubagentStart", "SubagentStop",
-    "PreCompact", "PostCompact", "PreModelSwitch", "PostModelSwitch", "PermissionRequest", "PermissionDenied", "Setup",
-    "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
-    "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded",
-    "MessageDisplay", "PreSkillShellCommand",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "PermissionDenied",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+    "PreSkillShellCommand",
 ];
 
 /// Where a file stands.
@@ -292,8 +320,7 @@ impl Reader<'_> {
                 match fields.get("args") {
                     None => Action::Shell { command },
                     Some(Value::Array(items)) => {
-                        let args: Option<Vec<_>> =
-                            items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+                        let args: Option<Vec<_>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
                         let args = args.ok_or((".args", "it is no list of texts".to_owned()))?;
                         Action::Exec { command, args }
                     }
@@ -341,6 +368,7 @@ impl Reader<'_> {
                 Event::PreToolUse => "Each call it would see is asked instead; use a command hook, or remove it.",
                 Event::SessionStart
                 | Event::UserPromptSubmit
+                | Event::PermissionRequest
                 | Event::PostToolUse
                 | Event::PostToolUseFailure
                 | Event::Stop

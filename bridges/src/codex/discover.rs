@@ -30,8 +30,15 @@ const ORDER: &[Event] = &[
 
 /// Events of the dialect that this build does not fire.
 const NOT_FIRED: &[&str] = &[
-    "PreModelRequest", "PostModelRequest", "PermissionRequest", "PreCompact", "PostCompact", "SessionEnd",
-    "SubagentStart", "SubagentStop", "Interrupt",
+    "PreModelRequest",
+    "PostModelRequest",
+    "PermissionRequest",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+    "SubagentStart",
+    "SubagentStop",
+    "Interrupt",
 ];
 
 /// What discovery found.
@@ -228,7 +235,10 @@ fn read_file(
             problems.push(Problem::new(
                 Severity::Info,
                 "hook-event-not-fired",
-                format!("{}: hooks.{name}: this event is not fired here yet, so its hooks do not run.", source.display()),
+                format!(
+                    "{}: hooks.{name}: this event is not fired here yet, so its hooks do not run.",
+                    source.display()
+                ),
                 "Nothing to do; they load and stay off.",
             ));
             continue;

@@ -57,7 +57,7 @@ impl Reader<'_> {
 
     fn exit_2(&self) -> Heard {
         let lacking = match self.event {
-            Event::SessionStart | Event::SessionEnd | Event::PostToolUseFailure => {
+            Event::SessionStart | Event::SessionEnd | Event::PermissionRequest | Event::PostToolUseFailure => {
                 return self.failure("hook exited with code 2", "");
             }
             Event::UserPromptSubmit | Event::PreToolUse => "a blocking reason",
@@ -67,8 +67,7 @@ impl Reader<'_> {
         let stderr = self.ran.output.stderr.text();
         let reason = stderr.trim();
         if reason.is_empty() {
-            let text =
-                format!("{} hook exited with code 2 but did not write {lacking} to stderr", self.event.word());
+            let text = format!("{} hook exited with code 2 but did not write {lacking} to stderr", self.event.word());
             return self.failure(&text, "");
         }
         Heard { output: Output { said: Said::Block(reason.to_owned()), ..Output::default() }, ..Heard::default() }
@@ -105,14 +104,18 @@ impl Reader<'_> {
         match (fault, self.event) {
             (Some(Fault::Unreadable(text)), _) => self.failure(&text, ""),
             (Some(Fault::Unsupported(text)), _) => self.warned(&text, ""),
-            (None, Event::SessionStart | Event::UserPromptSubmit) => Heard {
-                output: Output { context: Some(text.to_owned()), ..Output::default() },
-                ..Heard::default()
-            },
-            (None, Event::Stop) => self.failure(&invalid(self.event), ""),
-            (None, Event::PreToolUse | Event::PostToolUse | Event::PostToolUseFailure | Event::SessionEnd) => {
-                Heard::default()
+            (None, Event::SessionStart | Event::UserPromptSubmit) => {
+                Heard { output: Output { context: Some(text.to_owned()), ..Output::default() }, ..Heard::default() }
             }
+            (None, Event::Stop) => self.failure(&invalid(self.event), ""),
+            (
+                None,
+                Event::PermissionRequest
+                | Event::PreToolUse
+                | Event::PostToolUse
+                | Event::PostToolUseFailure
+                | Event::SessionEnd,
+            ) => Heard::default(),
         }
     }
 
@@ -145,7 +148,11 @@ impl Reader<'_> {
     fn failure(&self, text: &str, detail: &str) -> Heard {
         let can_block = match self.event {
             Event::UserPromptSubmit | Event::PreToolUse | Event::PostToolUse => true,
-            Event::SessionStart | Event::Stop | Event::SessionEnd | Event::PostToolUseFailure => false,
+            Event::SessionStart
+            | Event::Stop
+            | Event::SessionEnd
+            | Event::PermissionRequest
+            | Event::PostToolUseFailure => false,
         };
         if can_block && self.on_failure == OnFailure::Block {
             let label = self.handler.label();

@@ -206,6 +206,7 @@ pub(crate) fn invalid(event: Event) -> String {
         Event::UserPromptSubmit => "user prompt submit",
         Event::PreToolUse => "pre-tool-use",
         Event::PostToolUse | Event::PostToolUseFailure => "post-tool-use",
+        Event::PermissionRequest => "permission-request",
         Event::Stop => "stop hook",
         Event::SessionEnd => "session end",
     };
@@ -245,7 +246,7 @@ pub(crate) fn read(event: Event, text: &str) -> Result<Output, Fault> {
             Ok(Output { system_message: o.system_message, context: None, said })
         }
         // Not events of this dialect, or without an output.
-        Event::PostToolUseFailure | Event::SessionEnd => Ok(Output::default()),
+        Event::PermissionRequest | Event::PostToolUseFailure | Event::SessionEnd => Ok(Output::default()),
     }
 }
 

@@ -69,10 +69,8 @@ mod tests {
             patch("Edit", r#"{"file_path":"/p/w","old_string":"a\nb","new_string":"c"}"#),
             "*** Begin Patch\n*** Update File: w\n@@\n-a\n-b\n+c\n*** End Patch\n"
         );
-        let two = r#"{"file_path":"/p/w","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
-        assert_eq!(
-            patch("MultiEdit", two),
-            "*** Begin Patch\n*** Update File: w\n@@\n-a\n+b\n@@\n-c\n*** End Patch\n"
-        );
+        let two =
+            r#"{"file_path":"/p/w","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
+        assert_eq!(patch("MultiEdit", two), "*** Begin Patch\n*** Update File: w\n@@\n-a\n+b\n@@\n-c\n*** End Patch\n");
     }
 }

@@ -90,10 +90,13 @@ pub fn payload(scene: Scene<'_>, own: Own<'_>) -> Vec<u8> {
     fields.text("cwd", &session.cwd().to_string_lossy());
     fields.text("hook_event_name", event.word());
     fields.text("model", &session.model().model);
-    fields.text("permission_mode", match session.mode() {
-        Mode::BypassPermissions => "bypassPermissions",
-        Mode::Default | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk => "default",
-    });
+    fields.text(
+        "permission_mode",
+        match session.mode() {
+            Mode::BypassPermissions => "bypassPermissions",
+            Mode::Default | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk => "default",
+        },
+    );
     match own {
         Own::SessionStart { source } => fields.text("source", source.word()),
         Own::UserPromptSubmit { prompt } => fields.text("prompt", prompt),

@@ -17,9 +17,7 @@ pub(crate) fn merge(heard: &[&Heard]) -> Effect {
         .iter()
         .filter_map(|h| match &h.output.said {
             Said::Block(reason) => Some(reason.clone()),
-            Said::Stop(text) => {
-                Some(text.clone().unwrap_or_else(|| "PostToolUse hook stopped execution".to_owned()))
-            }
+            Said::Stop(text) => Some(text.clone().unwrap_or_else(|| "PostToolUse hook stopped execution".to_owned())),
             Said::Nothing | Said::Rewrite(_) => None,
         })
         .collect();

@@ -131,7 +131,7 @@ fn combined(value: &Json) -> String {
 
 fn tenths(took: Duration) -> String {
     let tenths = took.as_millis() / 100;
-    if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
+    if tenths.is_multiple_of(10) { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
 }
 
 fn command_object(command: &str) -> Json {

@@ -138,10 +138,13 @@ mod tests {
         bash("rm b", &named);
         bash("rm", &named);
         bash("rmdir x", &["Bash(rm*)", "Bash", "Bash(*)"]);
-        bash("echo $(rm b)", &[
-            "Bash(rm *)", "Bash(rm -rf *)", "Bash(rm:*)", "Bash(rm*)", "Bash(git push)", "Bash", "Bash(*)",
-            "Bash(* --force)",
-        ]);
+        bash(
+            "echo $(rm b)",
+            &[
+                "Bash(rm *)", "Bash(rm -rf *)", "Bash(rm:*)", "Bash(rm*)", "Bash(git push)", "Bash", "Bash(*)",
+                "Bash(* --force)",
+            ],
+        );
         bash("echo $(date)", &["Bash(rm -rf *)", "Bash(git push)", "Bash", "Bash(*)", "Bash(* --force)"]);
         bash("echo $HOME", &always);
         bash("git push", &["Bash(git push)", "Bash", "Bash(*)"]);
@@ -164,10 +167,20 @@ mod tests {
 
     #[test]
     fn file_conditions_hold_as_captured() {
-        file("Write", "/p/src/a.ts", &[
-            ("Write", true), ("Write(*.ts)", true), ("Write(a.ts)", true), ("Write(src/**)", true),
-            ("Write(./src/a.ts)", true), ("Write(/src/**)", true), ("Write(//p/src/**)", true), ("Edit(*.ts)", false),
-        ]);
+        file(
+            "Write",
+            "/p/src/a.ts",
+            &[
+                ("Write", true),
+                ("Write(*.ts)", true),
+                ("Write(a.ts)", true),
+                ("Write(src/**)", true),
+                ("Write(./src/a.ts)", true),
+                ("Write(/src/**)", true),
+                ("Write(//p/src/**)", true),
+                ("Edit(*.ts)", false),
+            ],
+        );
         file("Write", "/p/lib/src/b.ts", &[("Write", true), ("Write(*.ts)", true), ("Write(src/**)", false)]);
         file("Write", "/h/x.ts", &[("Write", true), ("Write(*.ts)", true), ("Write(~/x.ts)", true)]);
         file("Read", "/p/.env", &[("Read(.env)", true), ("Read(**/.env)", true)]);

@@ -39,6 +39,8 @@ pub enum Event {
     UserPromptSubmit,
     /// A tool is about to be judged.
     PreToolUse,
+    /// A call would be asked about.
+    PermissionRequest,
     /// A tool finished.
     PostToolUse,
     /// A tool ran and failed.
@@ -55,6 +57,7 @@ impl Event {
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::PreToolUse,
+        Self::PermissionRequest,
         Self::PostToolUse,
         Self::PostToolUseFailure,
         Self::Stop,
@@ -68,6 +71,7 @@ impl Event {
             Self::SessionStart => "SessionStart",
             Self::UserPromptSubmit => "UserPromptSubmit",
             Self::PreToolUse => "PreToolUse",
+            Self::PermissionRequest => "PermissionRequest",
             Self::PostToolUse => "PostToolUse",
             Self::PostToolUseFailure => "PostToolUseFailure",
             Self::Stop => "Stop",
@@ -85,7 +89,7 @@ impl Event {
     #[must_use]
     pub fn is_gate(self) -> bool {
         match self {
-            Self::UserPromptSubmit | Self::PreToolUse => true,
+            Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest => true,
             Self::SessionStart | Self::PostToolUse | Self::PostToolUseFailure | Self::Stop | Self::SessionEnd => false,
         }
     }
@@ -94,7 +98,7 @@ impl Event {
     #[must_use]
     pub fn is_about_a_call(self) -> bool {
         match self {
-            Self::PreToolUse | Self::PostToolUse | Self::PostToolUseFailure => true,
+            Self::PreToolUse | Self::PermissionRequest | Self::PostToolUse | Self::PostToolUseFailure => true,
             Self::SessionStart | Self::UserPromptSubmit | Self::Stop | Self::SessionEnd => false,
         }
     }
@@ -105,6 +109,7 @@ impl Event {
         match self {
             Self::SessionStart
             | Self::PreToolUse
+            | Self::PermissionRequest
             | Self::PostToolUse
             | Self::PostToolUseFailure
             | Self::SessionEnd => true,

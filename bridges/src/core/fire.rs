@@ -128,10 +128,7 @@ pub(crate) async fn fire(
 pub(crate) async fn conclude(scene: Scene<'_>, source: &str, said: &[(&Ran, Said)]) -> Result<(), ListenerFault> {
     for (ran, said) in said {
         let result = HookResult::of(&ran.run_id, &ran.output, said.word, said.problem.as_deref());
-        scene
-            .log
-            .append(&result)
-            .map_err(|e| ListenerFault::new(ran.handler.dialect.word(), e.to_string()))?;
+        scene.log.append(&result).map_err(|e| ListenerFault::new(ran.handler.dialect.word(), e.to_string()))?;
     }
     for (_, said) in said {
         for (level, text) in &said.notices {

@@ -1,6 +1,6 @@
 //! Matchers of both dialects: the match-all forms, exact lists of names, and regular expressions with limits.
 //!
-//! The Claude dialect searches with JavaScript's rules: the pattern is translated by [`javascript`] and run with a step
+//! The Claude dialect searches with JavaScript's rules: the pattern is translated first and run with a step
 //! limit, so that a runaway pattern is an answer ([`Match::Unclear`]) and not a hang. Codex uses the `regex` crate
 //! itself. A pattern that the dialect's own engine would refuse never matches, and is said at load.
 

@@ -29,12 +29,7 @@ pub struct Problem {
 impl Problem {
     /// A problem of any severity.
     #[must_use]
-    pub fn new(
-        severity: Severity,
-        code: &'static str,
-        cause: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
+    pub fn new(severity: Severity, code: &'static str, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { code, severity, cause: cause.into(), remedy: remedy.into() }
     }
 }

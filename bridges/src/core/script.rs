@@ -44,9 +44,7 @@ pub(crate) fn script_of(action: &Action, cwd: &Path, variables: &BTreeMap<String
 /// The program that a simple command names, for a message about a code that means "not found".
 pub(crate) fn program_of(action: &Action, variables: &BTreeMap<String, String>) -> Option<String> {
     match action {
-        Action::Shell { command } => {
-            simple_words(command, variables)?.into_iter().find(|w| !is_assignment(w))
-        }
+        Action::Shell { command } => simple_words(command, variables)?.into_iter().find(|w| !is_assignment(w)),
         Action::Exec { command, .. } => Some(braced(command, variables)),
         Action::Unsupported { .. } => None,
     }
@@ -82,9 +80,8 @@ fn base(word: &str) -> &str {
 }
 
 fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 /// The words of a command without operators, its known variables expanded; `None` when a shell is needed to tell.

@@ -104,6 +104,17 @@ async fn run(case: &Value) -> Vec<String> {
     plays.push(text("FINAL"));
     let session = world.session(plays).await;
     let report = session.prompt("MAINPROMPT go").await;
+    if let Some(runs) = observed["hook_runs"].as_u64().filter(|_| case["hook"].to_string().contains("\"async\":true")) {
+        // Nobody waits for these: they are seen when they have begun.
+        let marks = lab.join("runs");
+        let begun = || fs::read_to_string(&marks).unwrap_or_default().lines().count() as u64 >= runs;
+        let all = async {
+            while !begun() {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(crate::world::WATCHDOG, all).await;
+    }
     let wrong = Check { world: &world, session: &session, end: &report.end, lab: &lab, wrong: Vec::new() };
     let wrong = wrong.all(case, report.denials.len());
     session.close().await;
@@ -114,6 +125,10 @@ async fn run(case: &Value) -> Vec<String> {
 fn hooks_of(world: &World, lab: &Path, event: &str, case: &Value) -> Value {
     let hook = &case["hook"];
     if let Some(answers) = hook["answers"].as_object() {
+        // Handlers without an answer of their own are silent.
+        for name in ["A", "B", "a", "b"] {
+            write_script(lab, name, &[json!({})]);
+        }
         for (name, answer) in answers {
             match answer["seq"].as_array() {
                 Some(sequence) => write_script(lab, name, sequence),
@@ -187,7 +202,7 @@ fn write_script(lab: &Path, name: &str, answers: &[Value]) {
 fn output_of(answer: &Value) -> String {
     if let Some(repeat) = answer["context_repeat"].as_array() {
         let context = repeat[0].as_str().unwrap().repeat(usize::try_from(repeat[1].as_u64().unwrap()).unwrap());
-        let event = if answer.to_string().contains("PostToolUse") { "PostToolUse" } else { "Stop" };
+        let event = repeat[2].as_str().unwrap();
         return json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": context } }).to_string();
     }
     match &answer["stdout"] {
@@ -198,9 +213,7 @@ fn output_of(answer: &Value) -> String {
 
 fn repeated(answer: &Value, key: &str) -> String {
     match answer[format!("{key}_repeat")].as_array() {
-        Some(repeat) => {
-            repeat[0].as_str().unwrap().repeat(usize::try_from(repeat[1].as_u64().unwrap()).unwrap())
-        }
+        Some(repeat) => repeat[0].as_str().unwrap().repeat(usize::try_from(repeat[1].as_u64().unwrap()).unwrap()),
         None => answer[key].as_str().unwrap_or_default().to_owned(),
     }
 }
@@ -234,7 +247,8 @@ impl Check<'_> {
             let found = self.session.requests() as u64;
             self.same("model requests", requests, found);
         }
-        if let Some(runs) = observed["hook_runs"].as_u64() {
+        // An empty command runs and leaves no mark.
+        if let Some(runs) = observed["hook_runs"].as_u64().filter(|_| case["hook"]["command"] != "") {
             let found = fs::read_to_string(self.lab.join("runs")).unwrap_or_default().lines().count() as u64;
             self.same("hook runs", runs, found);
         }
@@ -246,7 +260,8 @@ impl Check<'_> {
             self.same("the result is an error", Some(is_error), found);
         }
         self.ending(&observed["result"]);
-        let lines: Vec<&str> = observed["model_sees_diff"].as_array().into_iter().flatten().map(|l| l.as_str().unwrap()).collect();
+        let lines: Vec<&str> =
+            observed["model_sees_diff"].as_array().into_iter().flatten().map(|l| l.as_str().unwrap()).collect();
         self.seen(&lines);
         for notice in observed["user_notices"].as_array().into_iter().flatten() {
             self.notice(notice.as_str().unwrap());
@@ -273,7 +288,19 @@ impl Check<'_> {
     /// A captured text in this run's own names.
     fn ours(&self, text: &str) -> String {
         let mut out = text.to_owned();
-        for name in ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUseFailure", "PostToolUse", "Stop", "A", "B", "a", "b"] {
+        for name in [
+            "SessionStart",
+            "UserPromptSubmit",
+            "PermissionRequest",
+            "PreToolUse",
+            "PostToolUseFailure",
+            "PostToolUse",
+            "Stop",
+            "A",
+            "B",
+            "a",
+            "b",
+        ] {
             for end in ["]", "\""] {
                 let ours = format!("{}{end}", script_command(self.lab, name));
                 out = out.replace(&format!("python3 $LAB/dump.py {name}{end}"), &ours);
@@ -318,10 +345,9 @@ impl Check<'_> {
             } else {
                 continue;
             };
-            if !foreign || OWN_WORDING.iter().any(|own| text.contains(own)) {
-                if !found.iter().any(|f| matches(&text, f)) {
-                    self.wrong.push(format!("the model does not see ({role}) {text:?}; it sees {found:?}"));
-                }
+            let compared = !foreign || OWN_WORDING.iter().any(|own| text.contains(own));
+            if compared && !found.iter().any(|f| matches(&text, f)) {
+                self.wrong.push(format!("the model does not see ({role}) {text:?}; it sees {found:?}"));
             }
         }
         if !expects_system && !system.is_empty() {

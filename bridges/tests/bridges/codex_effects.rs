@@ -35,8 +35,16 @@ async fn run(case: &Value) -> Vec<String> {
     let observed = &case["observed"];
     let hook = &case["hook"];
     let plays_once = event == "Stop";
-    let (out, err, runs) = (world.file("lab/out", text_of(hook, "stdout")), world.file("lab/err", text_of(hook, "stderr")), world.project.join("lab/runs"));
-    let ending = if hook["kill"] == true { "kill -KILL $$".to_owned() } else { format!("exit {}", hook["exit"].as_i64().unwrap_or(0)) };
+    let (out, err, runs) = (
+        world.file("lab/out", text_of(hook, "stdout")),
+        world.file("lab/err", text_of(hook, "stderr")),
+        world.project.join("lab/runs"),
+    );
+    let ending = if hook["kill"] == true {
+        "kill -KILL $$".to_owned()
+    } else {
+        format!("exit {}", hook["exit"].as_i64().unwrap_or(0))
+    };
     let guard = if plays_once { "[ \"$n\" -eq 1 ] || exit 0\n" } else { "" };
     world.script("lab/hook.sh", &format!(
         "cat >> {stdin}\necho >> {stdin}\necho x >> {runs}\nn=$(grep -c x {runs})\n{guard}sleep {sleep}\ncat {out}\ncat {err} >&2\n{ending}\n",

@@ -18,4 +18,6 @@ mod codex_several;
 mod discovery;
 mod field;
 mod payloads;
+mod permission;
+mod settings;
 mod world;

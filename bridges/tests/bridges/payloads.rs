@@ -9,7 +9,8 @@ use sluice_harness::permission::Mode;
 use crate::world::{Play, World, bash, call, text};
 
 /// Keys whose values differ from run to run; their types must agree.
-const VARIES: &[&str] = &["session_id", "transcript_path", "cwd", "prompt_id", "turn_id", "duration_ms", "model", "tool_use_id"];
+const VARIES: &[&str] =
+    &["session_id", "transcript_path", "cwd", "prompt_id", "turn_id", "duration_ms", "model", "tool_use_id"];
 
 fn golden(dialect: &str, name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(dialect).join(format!("{name}.json"));
@@ -105,7 +106,9 @@ async fn claude_payloads_are_as_captured() {
         same(name, &golden("claude-code", name), of(&payloads, event, tool), &world.project);
     }
     // The values of tools are the tools' own; here the keys and everything around them count.
-    for (name, tool) in [("PostToolUse.Bash", "Bash"), ("PostToolUse.Write", "Write"), ("PostToolUse.mcp__srv__echo", "mcp__srv__echo")] {
+    for (name, tool) in
+        [("PostToolUse.Bash", "Bash"), ("PostToolUse.Write", "Write"), ("PostToolUse.mcp__srv__echo", "mcp__srv__echo")]
+    {
         let mut expected = golden("claude-code", name);
         let found = of(&payloads, "PostToolUse", Some(tool));
         expected["tool_response"] = serde_json::from_str(
@@ -116,7 +119,9 @@ async fn claude_payloads_are_as_captured() {
     }
     let transcript = payloads[0]["transcript_path"].as_str().unwrap();
     assert!(Path::new(transcript).is_file());
-    assert!(payloads.iter().all(|p| p["transcript_path"] == transcript && p["session_id"] == payloads[0]["session_id"]));
+    assert!(
+        payloads.iter().all(|p| p["transcript_path"] == transcript && p["session_id"] == payloads[0]["session_id"])
+    );
     let post = of(&payloads, "PostToolUse", Some("Bash"));
     assert_eq!(post["tool_use_id"], of(&payloads, "PreToolUse", Some("Bash"))["tool_use_id"]);
 }

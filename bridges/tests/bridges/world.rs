@@ -26,9 +26,7 @@ use sluice_harness::seam::host_files::HostFiles;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice};
 use sluice_harness::seam::model::{Model, ModelEvent, ModelFault, ModelInfo, ModelRequest, ModelStream, StopReason};
 use sluice_harness::seam::process::{End, Environment, Keep, ProcessSpec, Processes, Program};
-use sluice_harness::tool::{
-    BodyView, CallCard, CallFacts, CallKind, Content, Tool, ToolFailure, Verdict,
-};
+use sluice_harness::tool::{BodyView, CallCard, CallFacts, CallKind, Content, Tool, ToolFailure, Verdict};
 use sluice_harness::{Fut, Plugin as _, registry};
 use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
@@ -115,17 +113,27 @@ impl Tool for Stand {
     }
     fn parameters(&self) -> Json {
         let properties = match self.0 {
-            "Bash" => r#"{"type":"object","properties":{"command":{"type":"string"},"description":{"type":"string"}},"required":["command"]}"#,
-            "Write" => r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"]}"#,
+            "Bash" => {
+                r#"{"type":"object","properties":{"command":{"type":"string"},"description":{"type":"string"}},"required":["command"]}"#
+            }
+            "Write" => {
+                r#"{"type":"object","properties":{"file_path":{"type":"string"},"content":{"type":"string"}},"required":["file_path","content"]}"#
+            }
             _ => r#"{"type":"object","properties":{"x":{"type":"string"}}}"#,
         };
         Json::parse(properties).unwrap()
     }
     fn output(&self) -> Json {
         let schema = match self.0 {
-            "Bash" => r#"{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},"interrupted":{"type":"boolean"},"isImage":{"type":"boolean"},"noOutputExpected":{"type":"boolean"},"code":{"type":"integer"}},"required":["stdout","stderr","interrupted","isImage","noOutputExpected"]}"#,
-            "Write" => r#"{"type":"object","properties":{"type":{"type":"string"},"filePath":{"type":"string"}},"required":["type"]}"#,
-            _ => r#"{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"text":{"type":"string"}},"required":["type","text"]}}"#,
+            "Bash" => {
+                r#"{"type":"object","properties":{"stdout":{"type":"string"},"stderr":{"type":"string"},"interrupted":{"type":"boolean"},"isImage":{"type":"boolean"},"noOutputExpected":{"type":"boolean"},"code":{"type":"integer"}},"required":["stdout","stderr","interrupted","isImage","noOutputExpected"]}"#
+            }
+            "Write" => {
+                r#"{"type":"object","properties":{"type":{"type":"string"},"filePath":{"type":"string"}},"required":["type"]}"#
+            }
+            _ => {
+                r#"{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"text":{"type":"string"}},"required":["type","text"]}}"#
+            }
         };
         Json::parse(schema).unwrap()
     }
@@ -182,6 +190,7 @@ impl Tool for Stand {
     }
     fn render(&self, _: &Json, value: &Json) -> Content {
         let shown = match value.view().get("stdout").and_then(Value::as_str) {
+            Some("") => "(Bash completed with no output)".to_owned(),
             Some(stdout) => stdout.to_owned(),
             None => value.text().to_owned(),
         };
@@ -292,7 +301,8 @@ impl World {
         let root = Context::root("test");
         root.provide::<dyn Processes>(Arc::new(LocalProcesses::new())).unwrap();
         root.provide::<dyn HostFiles>(Arc::new(LocalHostFiles::new())).unwrap();
-        let player = Arc::new(Player { plays: Mutex::new(plays.into()), effort: self.effort.clone(), ..Player::default() });
+        let player =
+            Arc::new(Player { plays: Mutex::new(plays.into()), effort: self.effort.clone(), ..Player::default() });
         root.provide::<dyn Model>(Arc::<Player>::clone(&player)).unwrap();
         for tool in &self.tools {
             registry::register(&root, Arc::new(Stand(tool))).unwrap();

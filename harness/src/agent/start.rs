@@ -1,6 +1,5 @@
 //! The session's start: promises of context, each with its own deadline, awaited before the first request.
 
-use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use tokio::sync::oneshot;
@@ -9,23 +8,26 @@ use crate::point::session::{SessionStart, SessionStartView, StartOutcome, StartS
 use crate::scene::SessionScene;
 use crate::seam::live::NoticeLevel;
 
-/// What session-start listeners have promised, in order, and what was kept of it so far.
+/// What session-start listeners have promised.
 pub(super) struct Promises {
-    waiting: VecDeque<oneshot::Receiver<StartOutcome>>,
-    kept: StartOutcome,
+    waiting: Option<oneshot::Receiver<StartOutcome>>,
 }
 
-/// Tells the listeners and sets their promises running on the session's scope.
+/// Tells the listeners and sets their promises running on the session's scope: one after another, in the order of
+/// mounting, so that every front end leaves the same records.
 pub(super) fn begin(source: StartSource, scene: &SessionScene) -> Promises {
     let collected = Mutex::new(Vec::new());
     scene.context.notify::<SessionStart>(&SessionStartView::new(source, scene.clone(), &collected));
     let promises = collected.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut waiting = VecDeque::with_capacity(promises.len());
-    for (name, deadline, promise) in promises {
-        let (tell, told) = oneshot::channel();
-        let scene = scene.clone();
-        let context = scene.context.clone();
-        let started = context.run("a session-start promise", move |ended| async move {
+    if promises.is_empty() {
+        return Promises::none();
+    }
+    let (tell, told) = oneshot::channel();
+    let scene = scene.clone();
+    let context = scene.context.clone();
+    let started = context.run("session-start promises", move |ended| async move {
+        let mut all = StartOutcome::default();
+        for (name, deadline, promise) in promises {
             let kept = tokio::select! {
                 kept = crate::point::contained_call(move || promise) => kept,
                 () = tokio::time::sleep(deadline) => {
@@ -33,42 +35,34 @@ pub(super) fn begin(source: StartSource, scene: &SessionScene) -> Promises {
                 }
                 _ = ended.cancelled() => return,
             };
-            let outcome = match kept {
-                Ok(outcome) => outcome,
-                Err(why) => {
-                    scene.scene().tell(NoticeLevel::Warning, &name, why).await;
-                    StartOutcome::default()
+            match kept {
+                Ok(outcome) => {
+                    all.contexts.extend(outcome.contexts);
+                    if all.stop.is_none() {
+                        all.stop = outcome.stop;
+                    }
                 }
-            };
-            // The prompt that would have used it may be gone.
-            let _ = tell.send(outcome);
-        });
-        if started.is_ok() {
-            waiting.push_back(told);
+                Err(why) => scene.scene().tell(NoticeLevel::Warning, &name, why).await,
+            }
         }
-    }
-    Promises { waiting, kept: StartOutcome::default() }
+        // The prompt that would have used it may be gone.
+        let _ = tell.send(all);
+    });
+    Promises { waiting: started.is_ok().then_some(told) }
 }
 
 impl Promises {
     /// Nothing promised.
     pub(super) fn none() -> Self {
-        Self { waiting: VecDeque::new(), kept: StartOutcome::default() }
+        Self { waiting: None }
     }
 
-    /// Awaits all, in order of promising, and gives away what they left. Cancel-safe: a prompt that is cancelled
-    /// meanwhile leaves it to the next one.
+    /// Awaits all and gives away what they left, contexts in the order of promising. Cancel-safe: a prompt that is
+    /// cancelled meanwhile leaves it to the next one.
     pub(super) async fn keep(&mut self) -> StartOutcome {
-        while let Some(promise) = self.waiting.front_mut() {
-            let told = promise.await;
-            self.waiting.pop_front();
-            if let Ok(outcome) = told {
-                self.kept.contexts.extend(outcome.contexts);
-                if self.kept.stop.is_none() {
-                    self.kept.stop = outcome.stop;
-                }
-            }
-        }
-        std::mem::take(&mut self.kept)
+        let Some(waiting) = self.waiting.as_mut() else { return StartOutcome::default() };
+        let told = waiting.await;
+        self.waiting = None;
+        told.unwrap_or_default()
     }
 }

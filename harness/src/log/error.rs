@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::ids::{CallId, SessionId};
+use crate::ids::{CallId, Seq, SessionId};
 use crate::json::JsonFault;
 
 /// Why a log could not be written, opened or read.
@@ -20,6 +20,22 @@ pub enum LogError {
     DuplicateCall {
         /// The id.
         call_id: CallId,
+    },
+    /// A fork of a session that is closed (`SESSION_NOT_LIVE`).
+    #[error("the session {id} is not open, and only an open session can be forked; resume it first")]
+    NotLive {
+        /// The session.
+        id: SessionId,
+    },
+    /// A fork at an event at which it cannot begin (`INVALID_BOUNDARY`, `OPEN_TURN`).
+    #[error("the session {id} cannot be forked at event {}: {why}", at.0)]
+    Boundary {
+        /// The session.
+        id: SessionId,
+        /// The event.
+        at: Seq,
+        /// Why.
+        why: String,
     },
     /// An owner wanted to append one of the engine's own kinds.
     #[error("`{kind}` is one of the engine's own events; owners append only kinds of their own")]

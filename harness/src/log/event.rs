@@ -298,6 +298,11 @@ kinds! {
         /// The answer.
         outcome: ApprovalOutcome,
     }
+    /// The end of what a forked session inherited; written once, when it is made.
+    SeedEnd = "session/end-seed" ignorable true {
+        /// The session it was forked from.
+        parent: SessionId,
+    }
     /// A turn closed.
     TurnEnded = "turn/end" {
         /// Its number.

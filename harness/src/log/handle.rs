@@ -86,6 +86,23 @@ impl LogHandle {
         Ok(seq)
     }
 
+    /// Appends an event of another session as it stands there; for the inherited history of a fork.
+    pub(super) fn adopt(&self, event: &Logged) -> Result<(), LogError> {
+        let mut state = self.state();
+        if let Some(error) = self.0.latch.get() {
+            return Err(error.clone());
+        }
+        let event = state.book.admit(event.clone()).map_err(|refusal| refusal.of(&event.kind))?;
+        let queue = state.queue.as_ref().ok_or_else(|| LogError::Closed { path: self.0.path.clone() })?;
+        queue.send(Job::Write(event)).map_err(|_| LogError::Closed { path: self.0.path.clone() })
+    }
+
+    /// Whether events can still be appended.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.state().queue.is_some()
+    }
+
     /// Waits until everything appended so far is written and synced: the barrier before a request and before a body
     /// . Cancel-safe.
     ///

@@ -99,7 +99,9 @@ fn ask(mode: Mode, call: &Call<'_>, origin: AskOrigin) -> Judgement {
         return Judgement::Deny { reason, by: DeniedBy::Mode };
     }
     let reason = if origin == AskOrigin::Plan {
-        format!("Permission to use {tool} was requested in plan mode, in which nothing is changed, and has not been granted.")
+        format!(
+            "Permission to use {tool} was requested in plan mode, in which nothing is changed, and has not been granted."
+        )
     } else {
         format!("Permission to use {tool} was requested but has not been granted.")
     };
@@ -131,7 +133,8 @@ fn allowance(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> Option<Stri
     }
     said.dedup();
     // After a `cd` or an assignment that only a rule allowed, a reading command may read something else.
-    (!said.is_empty() && !(counts_on_reading && touches_shell)).then(|| said.join(", "))
+    let unsure = counts_on_reading && touches_shell;
+    (!said.is_empty() && !unsure).then(|| said.join(", "))
 }
 
 fn said_by(entry: &RuleEntry) -> String {

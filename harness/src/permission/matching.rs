@@ -20,12 +20,14 @@ const WRITERS: &[&str] = &["Edit", "Write", "MultiEdit", "NotebookEdit"];
 /// Tools that a `Read` rule speaks of; for the searching ones it is judged by the folder they search.
 const READERS: &[&str] = &["Read", "NotebookRead", "Glob", "Grep", "LS"];
 /// Programs whose arguments name files that they change: looked at for `Edit` rules, as far as words can tell.
-const WRITING_PROGRAMS: &[&str] =
-    &["tee", "touch", "rm", "rmdir", "mv", "cp", "ln", "sed", "truncate", "chmod", "chown", "dd", "install", "patch", "shred"];
+const WRITING_PROGRAMS: &[&str] = &[
+    "tee", "touch", "rm", "rmdir", "mv", "cp", "ln", "sed", "truncate", "chmod", "chown", "dd", "install", "patch",
+    "shred",
+];
 /// Programs beyond the read-only list whose arguments name files that they read.
 const READING_PROGRAMS: &[&str] = &[
-    "awk", "gawk", "less", "more", "xxd", "od", "hexdump", "strings", "base64", "cp", "source", ".", "tac", "tee", "sed",
-    "bat", "vim", "nano", "dd", "rsync", "scp", "curl", "tar", "zip", "openssl", "sha256sum", "md5sum",
+    "awk", "gawk", "less", "more", "xxd", "od", "hexdump", "strings", "base64", "cp", "source", ".", "tac", "tee",
+    "sed", "bat", "vim", "nano", "dd", "rsync", "scp", "curl", "tar", "zip", "openssl", "sha256sum", "md5sum",
 ];
 
 /// A call prepared for rules to look at.
@@ -121,7 +123,8 @@ pub(super) fn strictly(entry: &RuleEntry, call: &Call<'_>, place: &Place<'_>) ->
         }
         Specifier::Word(pattern) => {
             let own = call.own_words();
-            let any_text = call.input.view().as_object().into_iter().flat_map(|o| o.values().filter_map(|v| v.as_str()));
+            let any_text =
+                call.input.view().as_object().into_iter().flat_map(|o| o.values().filter_map(|v| v.as_str()));
             rule.names_tool(call.tool)
                 && if own.is_empty() {
                     any_text.into_iter().any(|word| pattern.matches(word))
@@ -149,14 +152,15 @@ fn touches(rule: &Rule, pattern: &PathPattern, anchors: Anchors<'_>, line: &Line
             folders.each().any(|folder| pattern.matches(&lexical(&folder.join(&named)), anchors))
         })
     };
-    let redirected = line.scan.commands.iter().flat_map(|c| &c.redirects).any(|r| r.flow == flow && hit(&r.target.text));
+    let redirected =
+        line.scan.commands.iter().flat_map(|c| &c.redirects).any(|r| r.flow == flow && hit(&r.target.text));
     redirected
         || line.reach.commands.iter().any(|words| {
             words.split_first().is_some_and(|(name, rest)| names_files(&name.text) && rest.iter().any(|w| hit(&w.text)))
         })
 }
 
-/// Whether an allow rule covers the whole call. A shell line is judged part by part instead, by [`covers_part`].
+/// Whether an allow rule covers the whole call. A shell line is judged part by part instead, by `covers_part`.
 pub(super) fn narrowly(entry: &RuleEntry, call: &Call<'_>, place: &Place<'_>) -> bool {
     let rule = &entry.rule;
     match rule.specifier() {

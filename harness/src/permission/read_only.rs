@@ -1,6 +1,6 @@
 //! Which shell commands only read, inside the workspace, and so go on unasked in mode `default`.
 //!
-//! The list is in [`table`]. A command counts when its program is on the list, its options are among those known to
+//! The list is in `table`. A command counts when its program is on the list, its options are among those known to
 //! be harmless, and every argument is literal and stays inside the workspace. The invariant: whatever is not known to
 //! read only does not count.
 

@@ -2,12 +2,13 @@
 //!
 //! [`scan`] reads a POSIX-like line (with the common extensions of bash) far enough to say which programs it names; it
 //! expands nothing and runs nothing. What it does not understand it calls unclear, and the invariant of its users is
-//! that an unclear line is never allowed by itself. The reader is in [`parse`]; what stands behind a wrapper such as
-//! `sudo` or `sh -c` in [`behind`].
+//! that an unclear line is never allowed by itself. The reader is in `parse`; what stands behind a wrapper such as
+//! `sudo` or `sh -c` in `behind`.
 
 pub(crate) mod behind;
 mod decode;
 mod parse;
+mod words;
 
 #[cfg(test)]
 mod tests;

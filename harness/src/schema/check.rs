@@ -1,4 +1,4 @@
-//! Holding a value against a [`Shape`]: every violation, in walk order, on a stack of its own.
+//! Holding a value against a `Shape`: every violation, in walk order, on a stack of its own.
 
 use super::compile::{Extra, Kind, ObjectShape, Shape, member};
 use super::exact::Node;
@@ -81,7 +81,10 @@ fn scalar(kind: Kind, allowed: Option<&[Node<'static>]>, path: &str, value: &Nod
     let Some(allowed) = allowed else { return };
     if !allowed.iter().any(|one| one == value) {
         let all: Vec<String> = allowed.iter().map(shown).collect();
-        found.push(format!("{path} must be {}", if let [one] = all.as_slice() { one.clone() } else { format!("one of {}", all.join(", ")) }));
+        found.push(format!(
+            "{path} must be {}",
+            if let [one] = all.as_slice() { one.clone() } else { format!("one of {}", all.join(", ")) }
+        ));
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a schema's text to a [`Shape`], collecting every violation of the subset.
+//! From a schema's text to a `Shape`, collecting every violation of the subset.
 
 use std::borrow::Cow;
 
@@ -215,13 +215,7 @@ impl Compiler {
         Shape::Object(shape)
     }
 
-    fn scalar(
-        &mut self,
-        path: &str,
-        members: &[(Cow<'_, str>, Node<'_>)],
-        node: &Node<'_>,
-        kind: Kind,
-    ) -> Shape {
+    fn scalar(&mut self, path: &str, members: &[(Cow<'_, str>, Node<'_>)], node: &Node<'_>, kind: Kind) -> Shape {
         self.only(path, members, &["type", "enum", "const"], "does not apply to scalars");
         let mut allowed = None;
         match node.get("enum") {
@@ -229,7 +223,10 @@ impl Compiler {
             Some(Node::Array(values)) if !values.is_empty() => {
                 for (n, value) in values.iter().enumerate() {
                     if !kind.admits(value) {
-                        self.say(&format!("{path}.enum[{n}]"), format!("is {} where {} is declared", value.kind(), kind.named()));
+                        self.say(
+                            &format!("{path}.enum[{n}]"),
+                            format!("is {} where {} is declared", value.kind(), kind.named()),
+                        );
                     }
                 }
                 allowed = Some(values.iter().map(owned).collect::<Vec<_>>());

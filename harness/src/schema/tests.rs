@@ -98,7 +98,13 @@ fn r_023_each_clause_is_refused_and_all_are_listed_together() {
     let paths: Vec<_> = many.iter().map(|v| v.split(": ").next().unwrap()).collect();
     assert_eq!(
         paths,
-        ["schema.pattern", "schema.properties[\"a b\"].type", "schema.properties.c.enum", "schema.required[0]", "schema.required[2]"]
+        [
+            "schema.pattern",
+            "schema.properties[\"a b\"].type",
+            "schema.properties.c.enum",
+            "schema.required[0]",
+            "schema.required[2]"
+        ]
     );
 }
 
@@ -119,7 +125,11 @@ fn r_025_names_with_a_meaning_elsewhere_are_plain_data() {
     check(
         schema,
         r#"{"constructor":"x","hasOwnProperty":1}"#,
-        &["arguments.__proto__ is required", "arguments.constructor must be an integer, and is a string", "arguments.hasOwnProperty is not a known property"],
+        &[
+            "arguments.__proto__ is required",
+            "arguments.constructor must be an integer, and is a string",
+            "arguments.hasOwnProperty is not a known property",
+        ],
     );
 }
 
@@ -128,9 +138,20 @@ fn r_027_nothing_is_defaulted_or_coerced() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer","default":1}},"required":["a"]}"#;
     check(schema, "{}", &["arguments.a is required"]);
     for (value, fits) in [
-        ("1", true), ("1.0", true), ("10e-1", true), ("1e3", true), ("0", true), ("0.0", true), ("-5.00", true),
-        ("123456789012345678901234567890", true), ("1.5", false), ("1e-1", false),
-        ("9007199254740993.5", false), ("\"1\"", false), ("true", false), ("null", false),
+        ("1", true),
+        ("1.0", true),
+        ("10e-1", true),
+        ("1e3", true),
+        ("0", true),
+        ("0.0", true),
+        ("-5.00", true),
+        ("123456789012345678901234567890", true),
+        ("1.5", false),
+        ("1e-1", false),
+        ("9007199254740993.5", false),
+        ("\"1\"", false),
+        ("true", false),
+        ("null", false),
     ] {
         let schema = Schema::compile(&json(r#"{"type":"integer"}"#)).unwrap();
         assert_eq!(schema.validate(&json(value)).is_empty(), fits, "{value}");

@@ -13,5 +13,10 @@
 mod batches;
 mod cancellation;
 mod course;
+mod dispatch;
 mod gates;
+mod interleavings;
+mod kit;
 mod rig;
+mod settling;
+mod substitution;

@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod failure;
 mod fixture;
+mod forking;
 mod looking;
 mod size;
 mod store;

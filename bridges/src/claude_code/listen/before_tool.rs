@@ -2,9 +2,7 @@
 
 use sluice_harness::Fut;
 use sluice_harness::pipeline::Gated;
-use sluice_harness::point::tools::{
-    Allow, AskOrigin, DeniedBy, PolicyView, PreAnswer, PreExecute, PreTool, Reason,
-};
+use sluice_harness::point::tools::{Allow, AskOrigin, DeniedBy, PolicyView, PreAnswer, PreExecute, PreTool, Reason};
 use sluice_harness::point::{Listener, ListenerFault, Next};
 use sluice_harness::seam::live::NoticeLevel;
 

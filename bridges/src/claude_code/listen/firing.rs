@@ -123,7 +123,8 @@ impl Bridge {
                 // Not sent on this event in the reference either.
                 continue;
             }
-            let text = format!("the hook `{label}` ({}) is of type `{kind}`, which cannot be run here", handler.place());
+            let text =
+                format!("the hook `{label}` ({}) is of type `{kind}`, which cannot be run here", handler.place());
             it.scene.tell(NoticeLevel::Warning, it.hook, text).await;
         }
     }
@@ -171,6 +172,7 @@ pub(super) fn default_limit(event: Event) -> Duration {
         Event::SessionEnd => session_end::DEFAULT_LIMIT,
         Event::SessionStart
         | Event::PreToolUse
+        | Event::PermissionRequest
         | Event::PostToolUse
         | Event::PostToolUseFailure
         | Event::Stop => Duration::from_secs(600),

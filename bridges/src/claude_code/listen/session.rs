@@ -34,15 +34,19 @@ impl Observer<SessionStart> for Mounted {
         let bridge = Arc::clone(&self.0);
         let (scene, source) = (view.scene.clone(), view.source);
         let deadline = crate::core::run::deadline(slowest) + SLACK;
-        view.promise("claude-code:SessionStart", deadline, Box::pin(async move {
-            match bridge.session_start(&scene, source).await {
-                Ok(outcome) => outcome,
-                Err(fault) => {
-                    scene.scene().tell(NoticeLevel::Error, "SessionStart", fault.to_string()).await;
-                    StartOutcome::default()
+        view.promise(
+            "claude-code:SessionStart",
+            deadline,
+            Box::pin(async move {
+                match bridge.session_start(&scene, source).await {
+                    Ok(outcome) => outcome,
+                    Err(fault) => {
+                        scene.scene().tell(NoticeLevel::Error, "SessionStart", fault.to_string()).await;
+                        StartOutcome::default()
+                    }
                 }
-            }
-        }));
+            }),
+        );
     }
 }
 

@@ -103,15 +103,7 @@ impl Bridge {
         let scene = view.scene;
         let own = Own::Stop { active: !view.continuations.is_empty(), last_message: view.last_message };
         let fired = self
-            .fire(Occurrence {
-                scene,
-                hook: "Stop",
-                subjects: &[],
-                call_id: None,
-                call: None,
-                own,
-                word: plain_word,
-            })
+            .fire(Occurrence { scene, hook: "Stop", subjects: &[], call_id: None, call: None, own, word: plain_word })
             .await?;
         let mut effect = stop::merge(&fired.answers());
         let inner = next.delegate().await?;

@@ -109,8 +109,5 @@ impl Bridge {
 pub(super) async fn messages(scene: Scene<'_>, event: Event, texts: Vec<String>) -> Vec<ContextMessage> {
     let source = format!("{NAME}:{}", event.word());
     let texts = long_text::shorten_all(scene, texts).await;
-    texts
-        .into_iter()
-        .map(|text| ContextMessage { source: source.clone(), role: Role::Developer, text })
-        .collect()
+    texts.into_iter().map(|text| ContextMessage { source: source.clone(), role: Role::Developer, text }).collect()
 }

@@ -167,9 +167,7 @@ fn asked_for(fired: &Fired, decision: PreTool) -> PreTool {
         PreTool::Ask { reason, origin: origin @ (AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Hook) } => {
             PreTool::Ask { reason, origin }
         }
-        PreTool::Allow(allow) if allow.is_substitute() => {
-            PreTool::Deny(Reason::verbatim(DeniedBy::Hook, reason))
-        }
+        PreTool::Allow(allow) if allow.is_substitute() => PreTool::Deny(Reason::verbatim(DeniedBy::Hook, reason)),
         PreTool::Allow(_) | PreTool::Ask { origin: AskOrigin::Mode, .. } => {
             PreTool::Ask { reason: Some(reason), origin: AskOrigin::Hook }
         }

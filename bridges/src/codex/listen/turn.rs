@@ -7,9 +7,7 @@ use sluice_harness::Fut;
 use sluice_harness::content::Role;
 use sluice_harness::point::prompt::{Keep, PromptBlock, PromptDecision, PromptSubmit, PromptView};
 use sluice_harness::point::session::{SessionStart, SessionStartView, StartOutcome, StartSource};
-use sluice_harness::point::turn::{
-    ContinuationDecision, ContinuationView, Steering, StopWord, TurnContinuation,
-};
+use sluice_harness::point::turn::{ContinuationDecision, ContinuationView, Steering, StopWord, TurnContinuation};
 use sluice_harness::point::{Listener, ListenerFault, Next, Observer};
 use sluice_harness::scene::{SessionScene, StopCause, StopKind};
 use sluice_harness::seam::live::NoticeLevel;
@@ -30,15 +28,19 @@ impl Observer<SessionStart> for Mounted {
         let bridge = Arc::clone(&self.0);
         let (scene, source) = (view.scene.clone(), view.source);
         let deadline = crate::core::run::deadline(slowest) + SLACK;
-        view.promise("codex:SessionStart", deadline, Box::pin(async move {
-            match bridge.session_start(&scene, source).await {
-                Ok(outcome) => outcome,
-                Err(fault) => {
-                    scene.scene().tell(NoticeLevel::Error, "SessionStart", fault.to_string()).await;
-                    StartOutcome::default()
+        view.promise(
+            "codex:SessionStart",
+            deadline,
+            Box::pin(async move {
+                match bridge.session_start(&scene, source).await {
+                    Ok(outcome) => outcome,
+                    Err(fault) => {
+                        scene.scene().tell(NoticeLevel::Error, "SessionStart", fault.to_string()).await;
+                        StartOutcome::default()
+                    }
                 }
-            }
-        }));
+            }),
+        );
     }
 }
 
@@ -77,11 +79,8 @@ impl Bridge {
         let fired = self.fire(scene, "SessionStart", &[source.word()], None, own).await?;
         let effect = session_start::merge(&fired.heard());
         let contexts = messages(scene, Event::SessionStart, effect.contexts).await;
-        let stop = effect.stop.map(|reason| StopCause {
-            by: "codex:SessionStart".to_owned(),
-            reason,
-            kind: StopKind::Hook,
-        });
+        let stop =
+            effect.stop.map(|reason| StopCause { by: "codex:SessionStart".to_owned(), reason, kind: StopKind::Hook });
         Ok(StartOutcome { contexts, stop })
     }
 

@@ -5,11 +5,36 @@
 use super::{Match, Matcher, PatternFault};
 
 const TRIED: &[Option<&str>] = &[
-    None, Some(""), Some("*"), Some("Bash"), Some("bash"), Some("Bas"), Some("Bash|Read"), Some("Bash, Read"),
-    Some(" Bash "), Some("Read"), Some("B.*"), Some("^Bash$"), Some("ash$"), Some(".*"), Some("Ba[s]h"), Some("["),
-    Some("(?i)bash"), Some("Task"), Some("Agent"), Some("Bash|"), Some("Write|Ba.h"), Some("!Read"), Some("*Bash"),
-    Some("Bash(touch *)"), Some("mcp__srv"), Some("mcp__srv__.*"), Some("mcp__srv__echo"), Some("mcp__.*__echo"),
-    Some("mcp__srv__*"), Some("mcp__*"),
+    None,
+    Some(""),
+    Some("*"),
+    Some("Bash"),
+    Some("bash"),
+    Some("Bas"),
+    Some("Bash|Read"),
+    Some("Bash, Read"),
+    Some(" Bash "),
+    Some("Read"),
+    Some("B.*"),
+    Some("^Bash$"),
+    Some("ash$"),
+    Some(".*"),
+    Some("Ba[s]h"),
+    Some("["),
+    Some("(?i)bash"),
+    Some("Task"),
+    Some("Agent"),
+    Some("Bash|"),
+    Some("Write|Ba.h"),
+    Some("!Read"),
+    Some("*Bash"),
+    Some("Bash(touch *)"),
+    Some("mcp__srv"),
+    Some("mcp__srv__.*"),
+    Some("mcp__srv__echo"),
+    Some("mcp__.*__echo"),
+    Some("mcp__srv__*"),
+    Some("mcp__*"),
 ];
 
 #[track_caller]
@@ -22,18 +47,43 @@ fn claude(subjects: &[&str], fired: &[Option<&str>]) {
 
 #[test]
 fn claude_matchers_fire_as_captured_for_bash() {
-    claude(&["Bash"], &[
-        None, Some(""), Some("*"), Some("Bash"), Some("Bash|Read"), Some("Bash, Read"), Some(" Bash "), Some("B.*"),
-        Some("^Bash$"), Some("ash$"), Some(".*"), Some("Ba[s]h"), Some("Bash|"), Some("Write|Ba.h"),
-    ]);
+    claude(
+        &["Bash"],
+        &[
+            None,
+            Some(""),
+            Some("*"),
+            Some("Bash"),
+            Some("Bash|Read"),
+            Some("Bash, Read"),
+            Some(" Bash "),
+            Some("B.*"),
+            Some("^Bash$"),
+            Some("ash$"),
+            Some(".*"),
+            Some("Ba[s]h"),
+            Some("Bash|"),
+            Some("Write|Ba.h"),
+        ],
+    );
 }
 
 #[test]
 fn claude_matchers_fire_as_captured_for_an_mcp_tool() {
-    claude(&["mcp__srv__echo"], &[
-        None, Some(""), Some("*"), Some(".*"), Some("mcp__srv__.*"), Some("mcp__srv__echo"), Some("mcp__.*__echo"),
-        Some("mcp__srv__*"), Some("mcp__*"),
-    ]);
+    claude(
+        &["mcp__srv__echo"],
+        &[
+            None,
+            Some(""),
+            Some("*"),
+            Some(".*"),
+            Some("mcp__srv__.*"),
+            Some("mcp__srv__echo"),
+            Some("mcp__.*__echo"),
+            Some("mcp__srv__*"),
+            Some("mcp__*"),
+        ],
+    );
 }
 
 #[test]

@@ -86,8 +86,12 @@ impl CommandPattern {
     /// line cannot be split into commands. A pattern without literal text always does.
     #[must_use]
     pub fn occurs_in(&self, line: &str) -> bool {
-        let literal: String =
-            self.pieces.split(Option::is_none).map(|run| run.iter().flatten().collect::<String>()).find(|s| !s.trim().is_empty()).unwrap_or_default();
+        let literal: String = self
+            .pieces
+            .split(Option::is_none)
+            .map(|run| run.iter().flatten().collect::<String>())
+            .find(|s| !s.trim().is_empty())
+            .unwrap_or_default();
         let needle = squeeze(&literal);
         let needle = needle.trim();
         let whole_word = literal.ends_with(char::is_whitespace) || !self.pieces.contains(&None);

@@ -86,7 +86,9 @@ impl PathPattern {
                 let folders = if anchors.everywhere { &root[..] } else { anchors.folders };
                 folders.iter().any(|folder| {
                     let names = names_below(path, folder);
-                    names.is_some_and(|names| (0..names.len().max(1)).any(|at| self.fits(names.get(at..).unwrap_or_default())))
+                    names.is_some_and(|names| {
+                        (0..names.len().max(1)).any(|at| self.fits(names.get(at..).unwrap_or_default()))
+                    })
                 })
             }
         }

@@ -7,10 +7,34 @@ use super::{Scan, SimpleCommand, Word, join, parse, scan};
 
 /// Wrappers, and how many words of their own stand before the command.
 const WRAPPERS: &[(&str, usize)] = &[
-    ("sudo", 0), ("doas", 0), ("env", 0), ("nohup", 0), ("nice", 0), ("ionice", 0), ("time", 0), ("command", 0),
-    ("builtin", 0), ("exec", 0), ("setsid", 0), ("stdbuf", 0), ("xargs", 0), ("busybox", 0), ("toybox", 0),
-    ("unshare", 0), ("strace", 0), ("ltrace", 0), ("parallel", 0), ("watch", 0), ("caffeinate", 0), ("timeout", 1),
-    ("gtimeout", 1), ("chroot", 1), ("taskset", 1), ("chrt", 1), ("flock", 1), ("setarch", 1),
+    ("sudo", 0),
+    ("doas", 0),
+    ("env", 0),
+    ("nohup", 0),
+    ("nice", 0),
+    ("ionice", 0),
+    ("time", 0),
+    ("command", 0),
+    ("builtin", 0),
+    ("exec", 0),
+    ("setsid", 0),
+    ("stdbuf", 0),
+    ("xargs", 0),
+    ("busybox", 0),
+    ("toybox", 0),
+    ("unshare", 0),
+    ("strace", 0),
+    ("ltrace", 0),
+    ("parallel", 0),
+    ("watch", 0),
+    ("caffeinate", 0),
+    ("timeout", 1),
+    ("gtimeout", 1),
+    ("chroot", 1),
+    ("taskset", 1),
+    ("chrt", 1),
+    ("flock", 1),
+    ("setarch", 1),
 ];
 
 /// Programs that read a script as text.

@@ -27,10 +27,37 @@ fn a_program_of_the_list_with_hostile_surroundings_is_never_unasked() {
     let store = store(Mode::Default, &[]);
     for program in ["ls", "cat a", "git status", "find .", "rg x"] {
         for (before, after) in [
-            ("", ";rm b"), ("", "\nrm b"), ("", "|sh"), ("", "&rm b"), ("rm b;", ""), ("A=1 ", ""), ("", " >f"), ("", " $X"),
-            ("", " `rm b`"), ("", " $(rm b)"), ("", " '"), ("", " \""), ("", " \\"), ("! ", ""), ("", " {a,b}"), ("", " ~"),
-            ("", " /etc/passwd"), ("", " ../x"), ("", "\u{0}"), ("", "\r"), ("\u{feff}", ""), ("", " <(rm b)"), ("", " ${A}"), ("", " $((1))"),
-            ("$(rm b) ", ""), ("(", ""), ("", ")"), ("{ ", "; rm b; }"), ("if ", "; then rm b; fi"), ("x=(", ")"), ("", " <<E\nrm b\nE"),
+            ("", ";rm b"),
+            ("", "\nrm b"),
+            ("", "|sh"),
+            ("", "&rm b"),
+            ("rm b;", ""),
+            ("A=1 ", ""),
+            ("", " >f"),
+            ("", " $X"),
+            ("", " `rm b`"),
+            ("", " $(rm b)"),
+            ("", " '"),
+            ("", " \""),
+            ("", " \\"),
+            ("! ", ""),
+            ("", " {a,b}"),
+            ("", " ~"),
+            ("", " /etc/passwd"),
+            ("", " ../x"),
+            ("", "\u{0}"),
+            ("", "\r"),
+            ("\u{feff}", ""),
+            ("", " <(rm b)"),
+            ("", " ${A}"),
+            ("", " $((1))"),
+            ("$(rm b) ", ""),
+            ("(", ""),
+            ("", ")"),
+            ("{ ", "; rm b; }"),
+            ("if ", "; then rm b; fi"),
+            ("x=(", ")"),
+            ("", " <<E\nrm b\nE"),
         ] {
             let line = format!("{before}{program}{after}");
             assert_eq!(word(&judge(&store, "Bash", &line)), "ask-mode", "{line:?}");
@@ -134,10 +161,17 @@ fn plan_mode_is_not_left_by_an_allow_rule_for_edits() {
 
 #[test]
 fn a_denial_has_the_words_that_scripts_look_for() {
-    let store = store(Mode::Default, &[(Behaviour::Deny, "Bash(rm *)"), (Behaviour::Deny, "mcp__srv"), (Behaviour::Ask, "Bash(git push*)")]);
-    let denied = Judgement::Deny { reason: "Permission to use Bash with command rm b has been denied.".to_owned(), by: DeniedBy::Rule };
+    let store = store(
+        Mode::Default,
+        &[(Behaviour::Deny, "Bash(rm *)"), (Behaviour::Deny, "mcp__srv"), (Behaviour::Ask, "Bash(git push*)")],
+    );
+    let denied = Judgement::Deny {
+        reason: "Permission to use Bash with command rm b has been denied.".to_owned(),
+        by: DeniedBy::Rule,
+    };
     assert_eq!(judge(&store, "Bash", "rm b"), denied);
-    let denied = Judgement::Deny { reason: "Permission to use mcp__srv__x has been denied.".to_owned(), by: DeniedBy::Rule };
+    let denied =
+        Judgement::Deny { reason: "Permission to use mcp__srv__x has been denied.".to_owned(), by: DeniedBy::Rule };
     assert_eq!(judge(&store, "mcp__srv__x", ""), denied);
     let Judgement::Ask { reason, .. } = judge(&store, "Bash", "git push") else { panic!("not asked") };
     assert_eq!(reason.as_deref(), Some("Permission to use Bash was requested but has not been granted."));

@@ -56,17 +56,15 @@ impl Listener<PreExecute> for Overruling {
     fn name(&self) -> &str {
         "overruling"
     }
-    fn decide<'a>(
-        &'a self,
-        _: PolicyView<'a>,
-        _: Next<'a, PreExecute>,
-    ) -> Fut<'a, Result<PreAnswer, ListenerFault>> {
+    fn decide<'a>(&'a self, _: PolicyView<'a>, _: Next<'a, PreExecute>) -> Fut<'a, Result<PreAnswer, ListenerFault>> {
         Box::pin(std::future::ready(Ok(PreAnswer::new(PreTool::Allow(Allow::plain())))))
     }
 }
 
 /// A listener that notes the questions that come from further in.
-struct Hearing(Arc<Mutex<Vec<(Option<String>, AskOrigin)>>>);
+struct Hearing(Arc<Mutex<Vec<Question>>>);
+
+type Question = (Option<String>, AskOrigin);
 
 impl Listener<PreExecute> for Hearing {
     fn name(&self) -> &str {

@@ -1,0 +1,133 @@
+//! R-154: whatever the order in which bodies end, the durable sequence is the same.
+//!
+//! Every permutation of completions is played for up to five calls at every cap from 1 to 5. The sequence is compared
+//! by kind, id and content: only ids of turns, times and positions of `tool/call` among earlier results may differ,
+//! and those must keep model order.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+
+use sluice_harness::cancel::Cancel;
+use sluice_harness::ids::Seq;
+use sluice_harness::json::Json;
+use sluice_harness::log::event::{ToolCall, ToolResult};
+use sluice_harness::registry;
+use sluice_harness::tool::Concurrency;
+use tokio::sync::oneshot;
+
+use crate::kit::{Custom, assert_balanced, assert_pairs, context, logged_contexts};
+use crate::rig::{Play, Rig, prompt, text};
+
+const IDS: [&str; 5] = ["c1", "c2", "c3", "c4", "c5"];
+const ARGUMENTS: [&str; 5] = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{"n":5}"#];
+
+fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
+    if items.is_empty() {
+        return vec![vec![]];
+    }
+    let mut all = Vec::new();
+    for (at, first) in items.iter().enumerate() {
+        let mut rest = items.to_vec();
+        rest.remove(at);
+        for mut tail in permutations(&rest) {
+            tail.insert(0, *first);
+            all.push(tail);
+        }
+    }
+    all
+}
+
+type Waiting = Arc<Mutex<Vec<Option<oneshot::Sender<()>>>>>;
+
+/// Plays one batch whose bodies end in the given order of preference: of those that run, the first in it is released.
+/// Returns what is durable of it, and the order in which bodies really ended.
+async fn batch(count: usize, cap: usize, order: &[usize]) -> (Vec<String>, Vec<usize>) {
+    let mut rig = Rig::new();
+    rig.limits.parallel_calls = NonZeroUsize::new(cap).unwrap();
+    let waiting: Waiting = Arc::new(Mutex::new((0..count).map(|_| None).collect()));
+    let ended: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let (slots, log) = (Arc::clone(&waiting), Arc::clone(&ended));
+    let mut tool = Custom::new("t", &rig.counts, Arc::new(move |mut body| {
+        let (slots, log) = (Arc::clone(&slots), Arc::clone(&log));
+        Box::pin(async move {
+            let n = usize::try_from(body.input().view()["n"].as_u64().unwrap()).unwrap() - 1;
+            let (go, gone) = oneshot::channel();
+            slots.lock().unwrap()[n] = Some(go);
+            gone.await.unwrap();
+            log.lock().unwrap().push(n);
+            body.defer(context(&format!("context {n}")));
+            Ok(Json::of(&format!("did {n}")).unwrap())
+        })
+    }));
+    tool.concurrency = Box::new(|_| Concurrency::Parallel);
+    registry::register(&rig.root, Arc::new(tool)).unwrap();
+    let calls = (0..count).map(|n| (IDS[n], "t", ARGUMENTS[n])).collect();
+    rig.plays([Play::Calls(calls), Play::Text("done")]);
+    let agent = rig.agent();
+    let releasing = async {
+        let mut left: Vec<usize> = order.to_vec();
+        while !left.is_empty() {
+            // As many as can run at once do run before one is let go.
+            let due = left.len().min(cap);
+            loop {
+                let running = waiting.lock().unwrap().iter().filter(|w| w.is_some()).count();
+                if running == due {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            let next = left.iter().position(|n| waiting.lock().unwrap()[*n].is_some()).unwrap();
+            let n = left.remove(next);
+            waiting.lock().unwrap()[n].take().unwrap().send(()).unwrap();
+            while !ended.lock().unwrap().contains(&n) {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let cancel = Cancel::new();
+    tokio::join!(prompt(&agent, &cancel), releasing);
+    assert_pairs(&agent, &IDS[..count]);
+    assert_balanced(&agent);
+    assert_eq!(rig.counts.tally(), [count; 7]);
+    let contexts: Vec<String> = (0..count).map(|n| format!("context {n}")).collect();
+    assert_eq!(logged_contexts(&agent), contexts);
+    // Calls are written as they start, which depends on when places become free; each list has its own order.
+    let events = agent.log().since(Seq(0));
+    let is_call = |e: &&Arc<sluice_harness::log::Logged>| e.decode::<ToolCall>().is_some();
+    let mut durable: Vec<String> = events.iter().filter(is_call).map(|e| plain(e)).collect();
+    durable.extend(events.iter().filter(|e| !is_call(e)).map(|e| plain(e)));
+    let ended = ended.lock().unwrap().clone();
+    (durable, ended)
+}
+
+/// An event without the ids of turns, times and positions.
+fn plain(event: &sluice_harness::log::Logged) -> String {
+    match (event.decode::<ToolCall>(), event.decode::<ToolResult>()) {
+        (Some(call), _) => format!("call {} {}", call.call_id, call.arguments),
+        (_, Some(result)) => format!("result {} {}", result.call_id, text(&result)),
+        _ if &*event.kind == "turn/start" => "turn/start".to_owned(),
+        _ => format!("{} {}", event.kind, event.data),
+    }
+}
+
+#[tokio::test]
+async fn r_154_every_interleaving_of_body_completions_leaves_the_same_durable_sequence() {
+    for count in 1..=5_usize {
+        let all: Vec<usize> = (0..count).collect();
+        for cap in 1..=5_usize.min(count) {
+            let mut expected: Option<Vec<String>> = None;
+            let mut seen: BTreeSet<Vec<usize>> = BTreeSet::new();
+            for order in permutations(&all) {
+                let (durable, ended) = batch(count, cap, &order).await;
+                // Another preference may come to the same interleaving.
+                seen.insert(ended);
+                let expected = expected.get_or_insert_with(|| durable.clone());
+                assert_eq!(&durable, expected, "{count} calls, cap {cap}, {order:?}");
+            }
+            if cap >= count {
+                assert_eq!(seen.len(), permutations(&all).len());
+            }
+        }
+    }
+}
