@@ -160,7 +160,8 @@ impl From<Fault> for NoPlan {
 /// Reads the command line; the first word is the program's own name.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, NoPlan> {
     let words = with_print_alias(words.into_iter().collect());
-    let cli = args::Cli::try_parse_from(words).map_err(NoPlan::Words)?;
+    let first = words.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    let cli = args::Cli::try_parse_from(words).map_err(|error| no_command(&first, error))?;
     Ok(match cli.command {
         args::Command::Acp(acp) => {
             Command::Acp(AcpPlan { session: session::plan(acp.session)?, trace_wire: acp.trace_wire })
@@ -176,6 +177,20 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
             Command::HooksList(HooksListPlan { event, format: ListFormat::of(json) })
         }
     })
+}
+
+/// A first word that is no command is most likely a prompt.
+fn no_command(first: &str, error: clap::Error) -> NoPlan {
+    if error.kind() != clap::error::ErrorKind::InvalidSubcommand || first.starts_with('-') {
+        return NoPlan::Words(error);
+    }
+    let guess = nearest(first, args::COMMANDS.iter().copied());
+    let guess = guess.map(|guess| format!("; did you mean `{guess}`?")).unwrap_or_default();
+    NoPlan::Fault(Fault::usage(
+        "command-unknown",
+        format!("`{first}` is no command{guess}"),
+        format!("to run it as a prompt: sluice run \"{first}\"\nto see the commands: sluice --help"),
+    ))
 }
 
 /// `sluice -p …` is `sluice run …`: the flag may stand anywhere before `--`, where no command is named.
@@ -220,8 +235,8 @@ fn prompt_source(words: Vec<String>, input: InputFormat) -> Result<PromptSource,
     if texts.next().is_some() {
         return Err(Fault::usage(
             "prompt-twice",
-            "there are two prompts on the command line",
-            "put the whole prompt into one pair of quotes",
+            "there is more than one prompt on the command line",
+            "put the whole prompt into one pair of quotes: sluice run \"what is here?\"",
         ));
     }
     match (text, input) {

@@ -32,7 +32,7 @@ use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
 use sluice_tools::{BashConfig, ObservationPlugin, Observations, ShellFolder};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, nearest};
 
 /// How long disposal waits for what is still running.
 pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
@@ -115,7 +115,7 @@ pub(crate) async fn open(
 
     let (log, id, start_dir, source) = match &plan.which {
         Which::New(dir) => {
-            check_folder(dir).await?;
+            check_folder(dir, "make it first, or name another one with --cwd").await?;
             let id = SessionId::fresh();
             let header = Header {
                 r#type: "session".to_owned(),
@@ -133,10 +133,19 @@ pub(crate) async fn open(
                 findings.repair = Some(repaired(&repair));
             }
             let dir = log.handle().header().cwd;
-            check_folder(&dir).await?;
+            check_folder(&dir, "the session began there: make it again, or begin a new session elsewhere").await?;
             (log, id.clone(), dir, StartSource::Resume)
         }
     };
+    for dir in &plan.additional_dirs {
+        if !tokio::fs::metadata(dir).await.is_ok_and(|meta| meta.is_dir()) {
+            return Err(Fault::usage(
+                "additional-folder",
+                format!("{} (--add-dir) is not a folder that exists", dir.display()),
+                "make it first, or name another one",
+            ));
+        }
+    }
     let home = plan.bridges.home.clone();
     let workspace_root = sluice_bridges::find_workspace_root(&*host_files, &start_dir, &home).await;
     let config = Arc::new(BridgeConfig {
@@ -148,7 +157,7 @@ pub(crate) async fn open(
 
     // Deny and ask rules of the settings files hold whatever is switched off.
     let claude = claude_code::discover(&config, &*host_files).await;
-    let permissions = Arc::new(PermissionStore::new(Mode::Default));
+    let permissions = Arc::new(PermissionStore::new(Mode::Default).following(sluice_providers::files::real_path));
     add_rules(&permissions, &plan, &start_dir, &claude.permissions, &mut findings);
     permissions.set_mode(plan.mode.or(claude_mode(&claude)).unwrap_or(Mode::Default));
 
@@ -212,9 +221,21 @@ pub(crate) async fn open(
 impl Session {
     /// Ends the session: end hooks under their deadlines, then everything it owned, then the log.
     pub(crate) async fn close(self, reason: &str) -> Result<(), Fault> {
-        let closed = self.agent.close(reason, DISPOSE_GRACE).await;
-        self.root.dispose(DISPOSE_GRACE).await;
-        self.processes.shut_down(DISPOSE_GRACE).await;
+        self.close_unless(reason, std::future::pending()).await
+    }
+
+    /// The same, but once `cut` is ready the end hooks are not waited for any longer.
+    pub(crate) async fn close_unless(self, reason: &str, cut: impl Future<Output = ()>) -> Result<(), Fault> {
+        let Self { agent, root, processes, .. } = self;
+        let closing = agent.close(reason, DISPOSE_GRACE);
+        tokio::pin!(closing);
+        let closed = tokio::select! {
+            closed = &mut closing => closed,
+            // Without their processes the hooks are over.
+            () = cut => tokio::join!(closing, processes.shut_down(DISPOSE_GRACE)).0,
+        };
+        root.dispose(DISPOSE_GRACE).await;
+        processes.shut_down(DISPOSE_GRACE).await;
         closed.map(|_| ()).map_err(Fault::from)
     }
 }
@@ -234,18 +255,18 @@ fn repaired(repair: &RepairReport) -> String {
     format!("the session's log was repaired: {}", parts.join(", "))
 }
 
-async fn check_folder(dir: &Path) -> Result<(), Fault> {
+async fn check_folder(dir: &Path, remedy: &str) -> Result<(), Fault> {
     match tokio::fs::metadata(dir).await {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(_) => Err(Fault::usage(
             "workspace-not-a-folder",
             format!("the workspace {} is not a folder", dir.display()),
-            "Name a folder with --cwd, or start sluice inside one.",
+            "name a folder with --cwd, or start sluice inside one",
         )),
         Err(fault) => Err(Fault::usage(
             "workspace-missing",
             format!("the workspace {} cannot be used: {}", dir.display(), reason(&fault)),
-            "Make the folder first, or name another one with --cwd.",
+            remedy,
         )),
     }
 }
@@ -259,7 +280,17 @@ fn reason(fault: &std::io::Error) -> String {
 
 fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery) -> BashConfig {
     let set = claude.env.iter().map(|entry| (entry.name.clone(), entry.value.clone())).collect();
-    BashConfig { without: plan.key_variables.clone(), set, ..BashConfig::default() }
+    BashConfig { without: plan.key_variables.clone(), set, preludes: Some(Arc::new(preludes)) }
+}
+
+/// What hooks left for the shell to read first, in the order of the hooks.
+fn preludes(session: &SessionFacts) -> Vec<PathBuf> {
+    let folder = claude_code::env_folder(&session.state_dir);
+    // No folder means that no hook was offered a file.
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    files
 }
 
 fn add_rules(
@@ -269,6 +300,9 @@ fn add_rules(
     from_settings: &[claude_code::PermissionEntry],
     findings: &mut Findings,
 ) {
+    for (flag, rules) in [("--allowed-tools", &plan.allowed), ("--disallowed-tools", &plan.disallowed)] {
+        findings.problems.extend(rules.iter().filter_map(|rule| names_no_tool(flag, rule)));
+    }
     permissions.add_rules("--allowed-tools", start_dir, Behaviour::Allow, plan.allowed.clone());
     permissions.add_rules("--disallowed-tools", start_dir, Behaviour::Deny, plan.disallowed.clone());
     for dir in &plan.additional_dirs {
@@ -285,7 +319,10 @@ fn add_rules(
         for (behaviour, texts) in lists {
             for text in texts {
                 match Rule::parse(text) {
-                    Ok(rule) => permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]),
+                    Ok(rule) => {
+                        findings.problems.extend(names_no_tool(&origin, &rule));
+                        permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]);
+                    }
                     Err(fault) => findings.problems.push(bad_rule(&origin, text, &fault.to_string())),
                 }
             }
@@ -294,11 +331,38 @@ fn add_rules(
             findings.problems.push(Problem::new(
                 sluice_bridges::Severity::Info,
                 "allow-rules-held-back",
-                format!("{} allow rules of {origin} came with the repository and wait for trust.", entry.allow.len()),
+                format!("{origin} came with the repository and has {}, held back.", counted(entry.allow.len())),
                 "Give them with --allowed-tools to use them in this run.",
             ));
         }
     }
+}
+
+fn counted(rules: usize) -> String {
+    if rules == 1 { "an allow rule".to_owned() } else { format!("{rules} allow rules") }
+}
+
+/// Names that rules may speak of: the tools of this build, and those of the products that settings are written for.
+const TOOL_NAMES: &[&str] = &[
+    "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob",
+    "Grep", "KillShell", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead", "Read", "Skill", "SlashCommand",
+    "Task", "TaskCreate", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
+];
+
+/// A rule for a tool that nobody has is a typing mistake more often than not, and would silently do nothing.
+fn names_no_tool(origin: &str, rule: &Rule) -> Option<Problem> {
+    let tool = rule.tool();
+    if TOOL_NAMES.contains(&tool) || tool.starts_with("mcp__") || tool.contains('*') {
+        return None;
+    }
+    let guess = nearest(tool, TOOL_NAMES.iter().copied());
+    let guess = guess.map(|guess| format!(" Did you mean `{guess}`?")).unwrap_or_default();
+    Some(Problem::new(
+        sluice_bridges::Severity::Warning,
+        "permission-rule-unknown-tool",
+        format!("the permission rule `{rule}` in {origin} names `{tool}`, which is no tool that is known."),
+        format!("Tool names are exact and case-sensitive.{guess}"),
+    ))
 }
 
 fn bad_rule(origin: &str, text: &str, why: &str) -> Problem {

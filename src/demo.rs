@@ -65,8 +65,7 @@ pub(crate) async fn run(dir: Option<PathBuf>) -> Result<u8, Fault> {
 }
 
 fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
-    let model = ScriptModel::from_text("tour", TOUR, &dir.root, None)
-        .map_err(|e| Fault::internal(e))?;
+    let model = ScriptModel::from_text("tour", TOUR, &dir.root, None).map_err(|e| Fault::internal(e))?;
     // The tour has a home of its own, so that nobody's own hooks run in it, and it accepts the hooks it has written.
     let mut bridges = BridgeConfig::new(dir.home.clone(), dir.workspace.clone(), dir.workspace.clone());
     bridges.trust = TrustDecision::TrustAll;
@@ -115,10 +114,17 @@ fn narrate(events: &[Arc<Logged>]) -> Vec<String> {
         } else if let Some(message) = event.decode::<UserMessage>()
             && message.source != "user"
         {
-            lines.push(format!("\ngoes on    {}", one_line(&plain_text(&message.content))));
+            lines.push(format!("\ngoes on    {}", one_line(what_a_hook_said(&plain_text(&message.content)))));
         }
     }
     lines
+}
+
+/// A hook's words without the reminder around them, which is for the model.
+fn what_a_hook_said(text: &str) -> &str {
+    let inner = text.trim().strip_prefix("<system-reminder>").and_then(|rest| rest.strip_suffix("</system-reminder>"));
+    // The first line of a reminder says where it comes from.
+    inner.and_then(|inner| inner.trim().split_once('\n')).map_or(text, |(_, said)| said)
 }
 
 fn one_line(text: &str) -> String {
@@ -134,7 +140,8 @@ fn check(dir: &workspace::Folders, events: &[Arc<Logged>], report: &TurnReport) 
     let denied_by = |dialect: &str| {
         let invoked: Vec<HookInvoked> = events.iter().filter_map(|e| e.decode()).collect();
         events.iter().filter_map(|e| e.decode::<HookResult>()).any(|r| {
-            matches!(r.decision.as_str(), "deny" | "block") && invoked.iter().any(|h| h.run_id == r.run_id && h.dialect == dialect)
+            matches!(r.decision.as_str(), "deny" | "block")
+                && invoked.iter().any(|h| h.run_id == r.run_id && h.dialect == dialect)
         })
     };
     let first_request = std::fs::read_to_string(dir.root.join("requests.jsonl")).unwrap_or_default();
@@ -150,10 +157,22 @@ fn check(dir: &workspace::Folders, events: &[Arc<Logged>], report: &TurnReport) 
     let rewrites = events.iter().filter_map(|e| e.decode::<RewriteDispatch>()).count();
     let kept = exists(&dir.workspace, "important/data.txt");
     vec![
-        ("a Claude Code hook denied `rm -rf ./important`, and the folder is still there".to_owned(), denied_by("claude-code") && kept),
-        ("a Codex hook denied `git push --force`".to_owned(), denied_by("codex") && result("force pushes need a person")),
-        ("a hook's context is in the next model request, and not in the prompt".to_owned(), request_has_context && !prompt_has_context),
-        ("a hook rewrote `make test`, and what it wrote is what ran".to_owned(), rewrites == 1 && result("all 3 tests passed")),
+        (
+            "a Claude Code hook denied `rm -rf ./important`, and the folder is still there".to_owned(),
+            denied_by("claude-code") && kept,
+        ),
+        (
+            "a Codex hook denied `git push --force`".to_owned(),
+            denied_by("codex") && result("force pushes need a person"),
+        ),
+        (
+            "a hook's context is in the next model request, and not in the prompt".to_owned(),
+            request_has_context && !prompt_has_context,
+        ),
+        (
+            "a hook rewrote `make test`, and what it wrote is what ran".to_owned(),
+            rewrites == 1 && result("all 3 tests passed"),
+        ),
         ("a Stop hook made the agent go on once".to_owned(), went_on == 1 && exists(&dir.workspace, "SUMMARY.md")),
         ("the turn completed".to_owned(), matches!(report.end, TurnEnd::Completed { .. })),
     ]

@@ -48,7 +48,15 @@ pub(crate) fn session(
     attendance: Attendance,
     live: Arc<dyn LiveSink>,
 ) -> Result<Planned, Fault> {
+    if environment.variable("PATH").is_none_or(str::is_empty) {
+        return Err(Fault::environment(
+            "path-unset",
+            "the variable PATH is not set, so neither commands nor hooks would find their programs",
+            "set it, such as PATH=/usr/local/bin:/usr/bin:/bin",
+        ));
+    }
     let (state, warning) = State::open(environment)?;
+    let mut notes = Vec::new();
     let (which, folder, sessions) = match begin {
         Begin::Fresh => (Which::New(folder.to_owned()), folder.to_owned(), state.sessions_dir()),
         Begin::Continue => {
@@ -63,7 +71,12 @@ pub(crate) fn session(
         }
         Begin::Resume(id) => {
             let found = state.find(id)?;
-            let folder = sluice_harness::log::inspect(&found.path)?.header.cwd;
+            let own = sluice_harness::log::inspect(&found.path)?.header.cwd;
+            if flags.cwd.is_some() && own != folder {
+                let own = own.display();
+                notes.push(format!("--cwd does not count: the session goes on where it began, in {own}"));
+            }
+            let folder = own;
             (Which::Resume(found.id), folder, found.dir)
         }
     };
@@ -73,7 +86,8 @@ pub(crate) fn session(
     let resolved = models::resolve(&config, environment, crate::demo::SCRIPT)?;
 
     let mut bridges = BridgeConfig::new(home, folder, root);
-    bridges.claude_config_dir = environment.variable("CLAUDE_CONFIG_DIR").map(|dir| absolute(environment, Path::new(dir)));
+    bridges.claude_config_dir =
+        environment.variable("CLAUDE_CONFIG_DIR").map(|dir| absolute(environment, Path::new(dir)));
     bridges.codex_home = environment.variable("CODEX_HOME").map(|dir| absolute(environment, Path::new(dir)));
     bridges.trust = match flags.hooks {
         HookUse::On(trust) => trust,
@@ -95,7 +109,7 @@ pub(crate) fn session(
         })?;
     }
     let hooks_on = !matches!(flags.hooks, HookUse::Off);
-    let mut notes = config.notices.clone();
+    notes.extend(config.notices.iter().cloned());
     notes.extend(warning);
     notes.extend(resolved.note.into_iter().flatten());
     let mode = (config.permission_mode.origin != config::Origin::BuiltIn).then_some(config.permission_mode.value);
@@ -115,10 +129,7 @@ pub(crate) fn session(
         bridges,
         limits: config.limits(flags),
         retry: config.retry(),
-        system: SystemPrompt {
-            instead: flags.system_prompt.clone(),
-            append: flags.append_system_prompt.clone(),
-        },
+        system: SystemPrompt { instead: flags.system_prompt.clone(), append: flags.append_system_prompt.clone() },
         live,
     };
     Ok(Planned { plan, config, notes })
@@ -129,7 +140,9 @@ fn extra_settings(environment: &Environment, given: &[SettingsArgument]) -> Resu
         .iter()
         .map(|argument| match argument {
             SettingsArgument::Json(text) => {
-                Ok(ExtraSettings { origin: PathBuf::from("--settings"), text: text.clone() })
+                let origin = PathBuf::from("--settings");
+                readable("the JSON given with --settings", text)?;
+                Ok(ExtraSettings { origin, text: text.clone() })
             }
             SettingsArgument::File(path) => {
                 let path = absolute(environment, path);
@@ -140,8 +153,25 @@ fn extra_settings(environment: &Environment, given: &[SettingsArgument]) -> Resu
                         "check the path, or give the JSON itself",
                     )
                 })?;
+                readable(&format!("the settings file {} (--settings)", path.display()), &text)?;
                 Ok(ExtraSettings { origin: path, text })
             }
         })
         .collect()
+}
+
+/// What was named for this run must count: without its gates nothing runs.
+fn readable(what: &str, text: &str) -> Result<(), Fault> {
+    let wrong = |why: String| {
+        Fault::config(
+            "settings-unreadable",
+            format!("{what} is no JSON object: {why}"),
+            "correct it; comments are not allowed",
+        )
+    };
+    match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        Ok(serde_json::Value::Object(_)) => Ok(()),
+        Ok(_) => Err(wrong("it is another JSON value".to_owned())),
+        Err(error) => Err(wrong(error.to_string())),
+    }
 }

@@ -8,15 +8,15 @@ pub(crate) mod result;
 mod stream_json;
 
 use std::io::Write;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use sluice_harness::Fut;
 use sluice_harness::agent::{CompletedHow, TurnEnd, TurnReport};
 use sluice_harness::cancel::{Cancel, CancelCause};
-use sluice_harness::content::Block;
+use sluice_harness::content::{Block, plain_text};
 use sluice_harness::ids::SessionId;
 use sluice_harness::log::Logged;
+use sluice_harness::point::tools::DeniedBy;
 use sluice_harness::registry;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice, NoticeLevel};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -25,7 +25,7 @@ use crate::cli::PromptSource;
 use crate::compose::{self, Findings, Session, SessionPlan};
 use crate::fault::{DenialPolicy, Fault, Outcome, outcome};
 use crate::output::{self, Output, OutputState};
-use crate::signals;
+use crate::signals::Signals;
 
 use prompts::Prompts;
 use result::RunResult;
@@ -67,9 +67,8 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
     let live = Arc::new(Ear { notices });
     let plan = SessionPlan { live, ..plan };
     let cancel = Cancel::new();
-    let signal = signals::watch(cancel.clone()).map_err(|e| {
-        Fault::environment("signals", format!("signal handlers cannot be installed: {e}"), "")
-    })?;
+    let mut signals = Signals::take(cancel.clone())
+        .map_err(|e| Fault::environment("signals", format!("signal handlers cannot be installed: {e}"), ""))?;
     let out = Output::stdout().map_err(|e| Fault::output(&e))?;
     let session = compose::open(plan, |_| Ok(())).await?;
     say_findings(&session.findings);
@@ -79,9 +78,9 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
     if format == Format::StreamJson {
         runner.out.line(init_line(&session)).await;
     }
-    let ran = runner.turns(&session, &mut prompts, &cancel, Box::pin(signal)).await;
+    let ran = runner.turns(&session, &mut prompts, &cancel, &mut signals).await;
     // Closed in every case, so that end hooks run, children end and the log is whole.
-    let closed = session.close("other").await;
+    let (closed, late) = close(session, &mut signals, &cancel).await;
     runner.catch_up().await;
     match runner.out.finish().await {
         OutputState::Open => {}
@@ -90,7 +89,24 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
     }
     let exit = ran?;
     closed?;
-    Ok(exit)
+    Ok(late.map_or(exit, outcome_of_signal))
+}
+
+/// Closes the session, with a signal that came meanwhile. The first signal of a run lets the end hooks finish, the next
+/// one does not.
+async fn close(session: Session, signals: &mut Signals, cancel: &Cancel) -> (Result<(), Fault>, Option<i32>) {
+    let mut late = None;
+    let first = !cancel.is_cancelled();
+    let cut = async {
+        let number = signals.next().await;
+        late = Some(number);
+        if first {
+            say("sluice: the session is ending, and its end hooks still run; once more stops them");
+            signals.next().await;
+        }
+    };
+    let closed = session.close_unless("other", cut).await;
+    (closed, late)
 }
 
 struct Runner {
@@ -108,17 +124,18 @@ impl Runner {
         session: &Session,
         prompts: &mut Prompts,
         cancel: &Cancel,
-        mut signal: Pin<Box<impl Future<Output = i32>>>,
+        signals: &mut Signals,
     ) -> Result<u8, Fault> {
         let mut exit = 0;
         loop {
             let prompt = tokio::select! {
                 biased;
-                number = &mut signal => return Ok(outcome_of_signal(number)),
+                number = signals.next() => return Ok(outcome_of_signal(number)),
                 prompt = prompts.next() => prompt?,
             };
             let Some(prompt) = prompt else { return Ok(exit) };
             let turn_cancel = cancel.child();
+            let asked = plain_text(&prompt);
             let report = {
                 let turn = session.agent.prompt(prompt, &turn_cancel);
                 tokio::pin!(turn);
@@ -130,19 +147,23 @@ impl Runner {
                         () = output::gone(self.out.watch()), if !turn_cancel.is_cancelled() => {
                             turn_cancel.cancel(CancelCause::User);
                         }
-                        _ = &mut signal, if !turn_cancel.is_cancelled() => {}
+                        _ = signals.next() => {}
                     }
                 }
             };
             self.catch_up().await;
             let outcome = outcome(&report.end, report.denials.len(), self.denials);
             exit = outcome.exit;
-            say_end(&report);
-            self.result(session, &report, &outcome).await?;
-            if turn_cancel.is_cancelled() && matches!(report.end, TurnEnd::Cancelled { .. }) {
+            if !matches!(*self.out.watch().borrow(), OutputState::Open) {
+                // Whoever reads has gone, and that it ended so is no news.
                 return Ok(exit);
             }
-            if !matches!(*self.out.watch().borrow(), OutputState::Open) {
+            say_end(&report, &asked, &self.shown);
+            if self.format == Format::Text {
+                say_unasked(&report);
+            }
+            self.result(session, &report, &outcome).await?;
+            if turn_cancel.is_cancelled() && matches!(report.end, TurnEnd::Cancelled { .. }) {
                 return Ok(exit);
             }
         }
@@ -202,13 +223,22 @@ struct Shown {
     lines: Lines,
     session: SessionId,
     header: Option<String>,
+    /// The texts of warnings, so that none is said again at the end.
+    warned: Vec<String>,
 }
 
 impl Shown {
     fn new(session: &Session, format: Format, hooks: HookLines, id: &SessionId) -> Self {
         let log = session.agent.log();
         let header = (format == Format::Events).then(|| serde_json::to_string(&log.header()).unwrap_or_default());
-        Self { format, events: log.subscribe(), lines: Lines::new(id.clone(), hooks), session: id.clone(), header }
+        Self {
+            format,
+            events: log.subscribe(),
+            lines: Lines::new(id.clone(), hooks),
+            session: id.clone(),
+            header,
+            warned: Vec::new(),
+        }
     }
 
     async fn next_event(&mut self) -> Arc<Logged> {
@@ -241,7 +271,14 @@ impl Shown {
         }
     }
 
-    async fn notice(&self, out: &Output, notice: &Notice) {
+    fn has_said(&self, text: &str) -> bool {
+        self.warned.iter().any(|said| said == text)
+    }
+
+    async fn notice(&mut self, out: &Output, notice: &Notice) {
+        if notice.level == NoticeLevel::Warning {
+            self.warned.push(notice.text.clone());
+        }
         if self.format == Format::StreamJson {
             out.line(stream_json::informational(&self.session, notice)).await;
         }
@@ -271,11 +308,12 @@ pub(crate) fn notice_text(notice: &Notice) -> String {
     }
 }
 
-/// Writes lines to stderr; control codes that a hook may have printed stay out of the terminal.
+/// Writes lines to stderr, without empty ones; control codes that a hook may have printed stay out of the terminal.
 pub(crate) fn say(text: &str) {
     let clean: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let lines: Vec<&str> = clean.lines().filter(|line| !line.trim().is_empty()).collect();
     // Stderr may be gone; there is nowhere left to say so.
-    let _ = writeln!(std::io::stderr().lock(), "{clean}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", lines.join("\n"));
 }
 
 /// Says what the settings have that is not as written.
@@ -288,23 +326,45 @@ pub(crate) fn say_findings(findings: &Findings) {
     }
 }
 
-/// Says on stderr how a turn ended when it did not end as one would wish.
-fn say_end(report: &TurnReport) {
+/// Says on stderr how a turn ended when it did not end as one would wish. `asked` is the prompt.
+fn say_end(report: &TurnReport, asked: &str, shown: &Shown) {
     match &report.end {
-        TurnEnd::Rejected { text, .. } => say(text),
+        TurnEnd::Rejected { text, .. } => say(without_prompt(text, asked)),
         TurnEnd::Stopped { cause } => {
             let why = cause.reason.as_deref().unwrap_or("no reason was given");
             say(&format!("sluice: {} stopped the turn: {why}", cause.by));
         }
-        TurnEnd::Completed { how: CompletedHow::StopHookCapped, note } => {
-            say(&format!("sluice: stop hook capped: {}", note.as_deref().unwrap_or_default()));
+        TurnEnd::Completed { how: CompletedHow::StopHookCapped, note: Some(note) } if !shown.has_said(note) => {
+            say(&format!("sluice: {note}"));
         }
-        TurnEnd::Completed { how: CompletedHow::StopHookPrevented, note: Some(note) } => say(note),
+        TurnEnd::Completed { how: CompletedHow::StopHookPrevented, note: Some(note) } => {
+            say(&format!("sluice: a Stop hook confirmed the end: {note}"));
+        }
         end => {
             if let Some((code, message)) = result::error(end) {
                 say(&format!("sluice: {message} [{code}]"));
             }
         }
+    }
+}
+
+/// The reason of a rejection without the prompt at its end: who wrote it knows it, and it may hold what a log must not.
+fn without_prompt<'a>(text: &'a str, asked: &str) -> &'a str {
+    let before = text.strip_suffix(asked).and_then(|before| before.strip_suffix("Original prompt: "));
+    before.unwrap_or(text).trim_end()
+}
+
+/// Says which tools were denied for want of somebody to ask: in the text alone a reader would not see it.
+fn say_unasked(report: &TurnReport) {
+    let mut tools: Vec<&str> =
+        report.denials.iter().filter(|d| d.by == DeniedBy::NobodyToAsk).map(|d| d.tool_name.as_str()).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    if !tools.is_empty() {
+        let tools = tools.join(", ");
+        say(&format!(
+            "sluice: calls of {tools} were denied, for nobody could be asked; grant what may run with --allowed-tools"
+        ));
     }
 }
 

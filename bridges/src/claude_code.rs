@@ -24,4 +24,5 @@ mod stop;
 mod text;
 
 pub use discover::{Discovery, EnvEntry, PermissionEntry, discover};
+pub use environment::env_folder;
 pub use listen::ClaudeCodeBridge;

@@ -10,13 +10,15 @@ use sluice_harness::seam::host_files::HostFiles;
 
 use crate::core::config::OnFailure;
 
-/// Whether hooks that came with the repository may run.
+/// Whether what came with the repository may do more than tighten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrustDecision {
-    /// They wait; they are named, with the command that accepts them.
+    /// Its hooks wait; they are named, with the command that accepts them. So does all else that widens.
     #[default]
     HoldRepository,
-    /// They run, for this run.
+    /// Its hooks run, for this run; variables, allow rules, modes and off switches still wait.
+    TrustHooks,
+    /// All of it counts, for this run.
     TrustAll,
 }
 

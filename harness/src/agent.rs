@@ -173,12 +173,7 @@ impl Agent {
         &self.handle
     }
 
-    fn scene(
-        &self,
-        turn: Option<Arc<crate::scene::TurnFacts>>,
-        cancel: Cancel,
-        latch: Arc<StopLatch>,
-    ) -> SessionScene {
+    fn scene(&self, turn: Option<Arc<crate::scene::TurnFacts>>, cancel: Cancel, latch: Arc<StopLatch>) -> SessionScene {
         SessionScene {
             context: self.context.clone(),
             session: Arc::clone(&self.session),

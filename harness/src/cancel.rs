@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -113,6 +114,14 @@ impl Cancel {
                 std::future::pending::<()>().await;
             }
         }
+    }
+}
+
+impl Cancel {
+    /// Waits until it has fired and this much time went by since then, or since this was asked. Cancel-safe.
+    pub(crate) async fn past(&self, grace: Duration) {
+        self.cancelled().await;
+        tokio::time::sleep(grace).await;
     }
 }
 

@@ -4,8 +4,8 @@
 //! session's mode and rules ([`PermissionStore`]) and the judgement of one call; [`PolicyPlugin`] mounts it. The
 //! invariant: a deny rule beats an ask rule beats an allow rule beats the mode, and what is not understood is asked.
 //!
-//! Everything is lexical. Symbolic links are not followed here, for the engine knows no file system; the fence around
-//! the files seam sees where a path really leads.
+//! The engine knows no file system, so a store is handed what follows symbolic links ([`PermissionStore::following`]).
+//! A path is then judged under both names: a deny or ask rule for either speaks of it, and what allows must cover both.
 
 mod judge;
 mod matching;
@@ -19,7 +19,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{Judgement, Place};
+pub use judge::{Judgement, Place, RealPath};
 pub use mode::{Behaviour, Mode, ModeError};
 pub use plugin::PolicyPlugin;
 pub use rule::{Anchors, CommandPattern, PathPattern, Rule, RuleError, Specifier};

@@ -16,10 +16,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::Fut;
+use crate::cancel::Cancel;
 use crate::context::Waterfall;
 
 /// A decision point of the waterfall shape.
@@ -72,10 +74,24 @@ impl ListenerFault {
     }
 }
 
-type Last<'a, P> =
-    Box<dyn FnOnce() -> Fut<'a, Result<<P as Point>::Decision, ListenerFault>> + Send + 'a>;
+type Last<'a, P> = Box<dyn FnOnce() -> Fut<'a, Result<<P as Point>::Decision, ListenerFault>> + Send + 'a>;
 
-/// The rest of a waterfall. Delegating consumes it: at most once, by type.
+/// The rest of a waterfall. Delegating consumes it: at most once, by type (R-053).
+///
+/// ```
+/// # use sluice_harness::point::{ListenerFault, Next, Point};
+/// async fn once<'a, P: Point>(next: Next<'a, P>) -> Result<P::Decision, ListenerFault> {
+///     next.delegate().await
+/// }
+/// ```
+///
+/// ```compile_fail,E0382
+/// # use sluice_harness::point::{ListenerFault, Next, Point};
+/// async fn twice<'a, P: Point>(next: Next<'a, P>) -> Result<P::Decision, ListenerFault> {
+///     let _ = next.delegate().await;
+///     next.delegate().await
+/// }
+/// ```
 pub struct Next<'a, P: Point> {
     rest: &'a [Arc<dyn Listener<P>>],
     view: P::View<'a>,
@@ -128,6 +144,26 @@ impl<P: Point> Waterfall<P> {
         }
     }
 }
+
+/// Drives a decision, and gives it up when it goes on for longer than a grace after the signal fired: a listener that
+/// ignores its signal must not hold the turn for ever (R-103).
+pub(crate) async fn within_grace<T>(
+    cancel: &Cancel,
+    point: &'static str,
+    deciding: impl Future<Output = Result<T, ListenerFault>>,
+) -> Result<T, ListenerFault> {
+    tokio::select! {
+        biased;
+        decided = deciding => decided,
+        () = cancel.past(LISTENER_GRACE) => Err(ListenerFault::new(
+            point,
+            format!("no answer within {} s of the cancellation; the listeners were given up", LISTENER_GRACE.as_secs()),
+        )),
+    }
+}
+
+/// How long listeners may go on after the signal fired; longer than a body may, which they may be waiting for.
+pub(crate) const LISTENER_GRACE: Duration = Duration::from_secs(20);
 
 /// Makes and drives a future, turning a panic at any point into its text.
 pub(crate) fn contained_call<'a, T: 'a>(make: impl FnOnce() -> Fut<'a, T>) -> Contained<'a, T> {

@@ -142,11 +142,8 @@ pub fn register(context: &Context, tool: Arc<dyn Tool>) -> Result<Registration, 
     if tool.timeout().is_some_and(|t| t.is_zero()) {
         return Err(RegisterFault::Timeout { name });
     }
-    let told = ToolSchema {
-        name: name.clone(),
-        description: tool.description().to_owned(),
-        parameters: tool.parameters(),
-    };
+    let told =
+        ToolSchema { name: name.clone(), description: tool.description().to_owned(), parameters: tool.parameters() };
     let parameters = compile(&*tool, &told.parameters, "parameters")?;
     let output = compile(&*tool, &tool.output(), "output")?;
     let definition = Arc::new(Definition { tool, told, parameters, output });
@@ -158,9 +155,9 @@ pub fn register(context: &Context, tool: Arc<dyn Tool>) -> Result<Registration, 
 
 fn compile(tool: &dyn Tool, json: &Json, which: &'static str) -> Result<ArgumentSchema, RegisterFault> {
     match tool.schema_origin() {
-        SchemaOrigin::Own => Schema::compile(json).map(ArgumentSchema::Strict).map_err(|violations| {
-            RegisterFault::Schema { name: tool.name().to_owned(), which, violations }
-        }),
+        SchemaOrigin::Own => Schema::compile(json)
+            .map(ArgumentSchema::Strict)
+            .map_err(|violations| RegisterFault::Schema { name: tool.name().to_owned(), which, violations }),
         SchemaOrigin::Foreign => ForeignSchema::compile(json)
             .map(ArgumentSchema::Foreign)
             .map_err(|why| RegisterFault::Foreign { name: tool.name().to_owned(), which, why }),
@@ -189,8 +186,7 @@ pub fn restrict(
             return Err(fault(format!("names `{name}`, which the scope does not inherit")));
         }
     }
-    let restriction =
-        Restriction { allow: allow.map(|a| a.into_iter().collect()), deny: deny.into_iter().collect() };
+    let restriction = Restriction { allow: allow.map(|a| a.into_iter().collect()), deny: deny.into_iter().collect() };
     Ok(context.mount_restriction(restriction)?)
 }
 

@@ -264,6 +264,22 @@ pub trait Tool: Send + Sync + 'static {
 }
 
 /// What a running body may see and do. It borrows the call: a late `defer` does not compile (R-084).
+///
+/// ```
+/// # use sluice_harness::{point::prompt::ContextMessage, tool::BodyView};
+/// fn during(mut body: BodyView<'_>, context: ContextMessage) {
+///     body.defer(context);
+/// }
+/// ```
+///
+/// Something that goes on after the body cannot take it along:
+///
+/// ```compile_fail,E0521
+/// # use sluice_harness::{point::prompt::ContextMessage, tool::BodyView};
+/// fn after(mut body: BodyView<'_>, context: ContextMessage) {
+///     std::thread::spawn(move || body.defer(context));
+/// }
+/// ```
 pub struct BodyView<'a> {
     pub(crate) scene: Scene<'a>,
     pub(crate) input: &'a Json,

@@ -22,6 +22,13 @@ use sluice_harness::seam::files::{Expectation, FileFault, FileKey, FileStat, Fil
 use crate::off_thread;
 use crate::process::words;
 
+/// Where an absolute path leads with every link followed, also when its last parts do not exist; the path itself where
+/// that cannot be told. Blocks for as long as it takes to read the links.
+#[must_use]
+pub fn real_path(path: &Path) -> PathBuf {
+    resolve::key(path).map_or_else(|_| path.to_owned(), |key| key.0)
+}
+
 /// Reads and writes files on this machine.
 #[derive(Default)]
 pub struct LocalFiles {

@@ -32,10 +32,22 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
         .unwrap_or_else(|_| Err(io::Error::other("the operation was interrupted inside sluice")))
 }
 
+/// Whether the path itself names an open descriptor, as a shell's `<(…)` does.
+fn is_given_descriptor(path: &Path) -> bool {
+    path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == Path::new("/dev/stdin")
+}
+
 impl HostFiles for LocalHostFiles {
     fn read<'a>(&'a self, path: &'a Path) -> Fut<'a, io::Result<Vec<u8>>> {
         let path = path.to_owned();
-        Box::pin(blocking(move || std::fs::read(path)))
+        Box::pin(blocking(move || {
+            let file = std::fs::metadata(&path)?;
+            // A link can pose as a settings file and lead to a device that never ends, or to our own input.
+            if !file.is_file() && !file.is_dir() && !is_given_descriptor(&path) {
+                return Err(io::Error::other("it is no regular file"));
+            }
+            std::fs::read(path)
+        }))
     }
 
     fn append<'a>(&'a self, path: &'a Path, bytes: &'a [u8]) -> Fut<'a, io::Result<()>> {

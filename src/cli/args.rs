@@ -61,7 +61,6 @@ pub(super) struct Acp {
                         git diff | sluice run \"review this\" --output-format json")]
 pub(super) struct Run {
     /// The prompt; `-` or nothing reads it from stdin, and `-` beside a prompt adds all of stdin to it
-    #[arg(num_args = 0..=2)]
     pub(super) prompt: Vec<String>,
     /// Accepted for scripts that start with `sluice -p`
     #[arg(short = 'p', long = "print", hide = true)]

@@ -93,7 +93,7 @@ pub(super) fn plan(flags: SessionFlags) -> Result<SessionPlan, Fault> {
     }
     let hooks = match (flags.no_hooks, flags.trust_hooks) {
         (true, _) => HookUse::Off,
-        (false, true) => HookUse::On(TrustDecision::TrustAll),
+        (false, true) => HookUse::On(TrustDecision::TrustHooks),
         (false, false) => HookUse::On(TrustDecision::HoldRepository),
     };
     Ok(SessionPlan {

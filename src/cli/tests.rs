@@ -190,7 +190,7 @@ fn flags_become_a_typed_plan() {
         [SettingsArgument::Json(" {\"hooks\":{}}".into()), SettingsArgument::File("own.json".into())]
     );
     assert_eq!(session.setting_sources, SettingSources { user: true, project: false, local: true });
-    assert_eq!(session.hooks, HookUse::On(TrustDecision::TrustAll));
+    assert_eq!(session.hooks, HookUse::On(TrustDecision::TrustHooks));
     assert_eq!(session.diagnostics, Diagnostics { log_file: Some("l".into()), verbosity: 2 });
     assert_eq!(plan.output, OutputFormat::StreamJson);
     assert_eq!(plan.hook_events, HookEvents::Include);

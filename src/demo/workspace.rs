@@ -45,14 +45,14 @@ pub(super) fn make(dir: Option<PathBuf>) -> Result<Folders, Fault> {
         Fault::environment(
             "demo-folder",
             format!("the demo's folder {} cannot be written: {e}", root.display()),
-            "Name another one with --dir.",
+            "name another one with --dir",
         )
     })
 }
 
 fn given(dir: &Path) -> Result<PathBuf, Fault> {
     let absolute = std::path::absolute(dir)
-        .map_err(|e| Fault::usage("demo-folder", format!("--dir {}: {e}", dir.display()), "Name a folder."))?;
+        .map_err(|e| Fault::usage("demo-folder", format!("--dir {}: {e}", dir.display()), "name a folder"))?;
     let taken = match fs::read_dir(&absolute) {
         Ok(mut entries) => entries.next().is_some(),
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => false,
@@ -62,7 +62,7 @@ fn given(dir: &Path) -> Result<PathBuf, Fault> {
         return Err(Fault::usage(
             "demo-folder",
             format!("--dir {} is not an empty folder", absolute.display()),
-            "Name a folder that is new or empty: the demo writes hooks into it and runs them.",
+            "name a folder that is new or empty: the demo writes hooks into it and runs them",
         ));
     }
     Ok(absolute)

@@ -52,7 +52,8 @@ impl Prompts {
             return Err(Fault::usage(
                 "empty-prompt",
                 "the prompt is empty",
-                "give one as an argument or on standard input",
+                "give one as an argument or on standard input (after --allowed-tools or --disallowed-tools a prompt is \
+                 taken for a rule: put it first, or after --)",
             ));
         }
         Ok(Self::Once(Some(text_prompt(text))))

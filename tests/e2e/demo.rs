@@ -17,9 +17,10 @@ fn the_demo_ends_well_with_six_promises_kept_and_its_log_where_it_says() {
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
     let held = done.stdout.lines().filter(|line| line.starts_with("ok  ")).count();
     assert_eq!((held, done.stdout.contains("FAIL")), (6, false), "{}", done.stdout);
-    for gate in ["claude-code PreToolUse hook: deny", "codex PreToolUse hook: deny", "SUMMARY.md"] {
+    for gate in ["claude-code PreToolUse hook: deny", "codex PreToolUse hook: block", "SUMMARY.md"] {
         assert!(done.stdout.contains(gate), "{gate}: {}", done.stdout);
     }
+    assert!(!done.stdout.contains("system-reminder"), "{}", done.stdout);
     let log = done.stdout.lines().find_map(|line| line.strip_prefix("the log     ")).expect("the log is named");
     Log::read(&PathBuf::from(log)).assert_closed();
     assert_eq!(place.logs(), Vec::<PathBuf>::new(), "the tour leaves one's own sessions alone");

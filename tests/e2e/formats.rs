@@ -106,9 +106,13 @@ fn stream_json_with_hook_lines_shows_start_and_result_of_each_hook() {
     let started: Vec<&Value> = lines.iter().filter(|line| line["subtype"] == "hook_started").collect();
     let ended: Vec<&Value> = lines.iter().filter(|line| line["subtype"] == "hook_response").collect();
     assert_eq!((started.len(), ended.len()), (2, 2), "{:?}", kinds(&lines));
-    let find = |name: &str| *ended.iter().find(|line| line["hook_name"] == name).unwrap_or_else(|| panic!("{ended:#?}"));
+    let find =
+        |name: &str| *ended.iter().find(|line| line["hook_name"] == name).unwrap_or_else(|| panic!("{ended:#?}"));
     let (bash, write) = (find("PreToolUse:Bash"), find("PreToolUse:Write"));
-    assert_eq!((&bash["outcome"], &bash["exit_code"], &bash["hook_event"]), (&json!("success"), &json!(0), &json!("PreToolUse")));
+    assert_eq!(
+        (&bash["outcome"], &bash["exit_code"], &bash["hook_event"]),
+        (&json!("success"), &json!(0), &json!("PreToolUse"))
+    );
     assert_eq!(bash["dialect"], "claude-code");
     assert!(bash["source"].as_str().unwrap().ends_with("settings.json"));
     assert!(bash["stdout"].as_str().unwrap().contains("seen"));

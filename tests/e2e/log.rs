@@ -59,6 +59,7 @@ impl Log {
     /// Checks the pairing and the order that every closed log has.
     #[track_caller]
     pub(crate) fn assert_closed(&self) {
+        assert_eq!(self.header["type"], "session", "{}", self.header);
         for (at, event) in self.events.iter().enumerate() {
             assert_eq!(event["seq"], at, "events are numbered without a gap: {event}");
         }
@@ -79,7 +80,12 @@ impl Log {
         assert!(results.is_empty(), "results of no call: {results:?}");
         assert!(calls.iter().all(|call| asked.contains(call)), "calls that no model made: {calls:?}");
         let invoked = self.of("hook/invoked").len();
-        assert_eq!(self.of("hook/result").len(), invoked, "each hook that was started has its result: {:?}", self.kinds());
+        assert_eq!(
+            self.of("hook/result").len(),
+            invoked,
+            "each hook that was started has its result: {:?}",
+            self.kinds()
+        );
         for (open, close) in [("turn/start", "turn/end"), ("step/start", "step/end")] {
             let mut depth = 0;
             for kind in self.kinds() {

@@ -1,9 +1,12 @@
 //! The program in real shell pipelines: what is piped in, what is piped on, and readers that go away or are slow.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::log::Log;
-use crate::place::{Place, has};
+use crate::place::{Place, has, until};
 
 fn look() -> serde_json::Value {
     json!({"steps": [
@@ -44,13 +47,15 @@ fn a_veto_fails_the_pipeline_with_its_code_and_its_reason() {
     let place = Place::new();
     place.write_home(
         ".claude/settings.json",
-        r#"{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo 'no secrets in prompts' >&2; exit 2"}]}]}}"#,
+        r#"{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"cat ../why >&2; exit 2"}]}]}}"#,
     );
+    crate::place::write(&place.root().join("why"), "no secrets in prompts\n");
     place.script(&look());
     let line = "echo 'my password is x' | \"$SLUICE\" run --model script:../script.json --output-format json > out; echo \"code $?\"";
     let done = place.run(place.shell(line));
     assert_eq!(done.stdout, "code 3\n");
     assert_eq!(done.stderr.matches("no secrets in prompts").count(), 1, "{}", done.stderr);
+    assert!(!done.stderr.contains("password"), "the prompt is not repeated: {}", done.stderr);
     assert!(place.read("out").contains("\"is_error\":true"));
 }
 
@@ -92,9 +97,8 @@ fn three_megabytes_pass_a_slow_pipe_whole_in_every_format() {
         ("json", "tail -n 1 | wc -c | awk '{exit !($1 > 3000000)}'"),
         ("stream-json", "tail -n 1 | grep -q '^{\"type\":\"result\".*}$'"),
     ] {
-        let line = format!(
-            "\"$SLUICE\" run hi --model script:../script.json --output-format {format} | (sleep 0.5; {check})"
-        );
+        let line =
+            format!("\"$SLUICE\" run hi --model script:../script.json --output-format {format} | (sleep 0.5; {check})");
         let done = place.run(place.shell(&line));
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{format}");
     }
@@ -103,13 +107,17 @@ fn three_megabytes_pass_a_slow_pipe_whole_in_every_format() {
 #[test]
 fn each_line_of_a_stream_is_there_before_the_next_step_is_over() {
     let place = Place::new();
-    place.script(&json!({"steps": [
+    let model = place.script(&json!({"steps": [
         {"text": "first", "tool_calls": [{"name": "Bash", "input": {"command": "ls"}}]},
         {"delay_ms": 600_000, "text": "never"}
     ]}));
-    // The reader ends as soon as the tool's result has come, while the model is still silent.
-    let line = "\"$SLUICE\" run hi --model script:../script.json --output-format stream-json | grep -m 1 tool_result";
-    let done = place.run(place.shell(&format!("set +o pipefail; {line} & wait $!")));
-    assert!(done.stdout.contains("tool_use_id"), "{done:?}");
-    place.end_all();
+    for format in ["stream-json", "events"] {
+        let run = place.start(place.sluice(["run", "hi", "--model", &model, "--output-format", format]));
+        // The tool's result is there while the model is still silent.
+        let there = until(Duration::from_secs(30), || run.stdout().contains("no output"));
+        run.signal(Signal::INT);
+        let done = run.wait();
+        assert!(there, "{format}: {done:?}");
+        assert_eq!(done.code, 130, "{format}");
+    }
 }

@@ -247,6 +247,10 @@ impl Started {
         String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
     }
 
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.err).unwrap()).into_owned()
+    }
+
     /// Waits for its end; one that hangs is killed with its group, and fails the test.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Done {

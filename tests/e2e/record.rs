@@ -39,7 +39,9 @@ pub(crate) fn assert_valid(request: &Value) {
         }
         assert_eq!(message["role"], "assistant", "{messages:#?}");
         let mut results = Vec::new();
-        while results.len() < calls.len() && let Some((next, after)) = rest.split_first() {
+        while results.len() < calls.len()
+            && let Some((next, after)) = rest.split_first()
+        {
             let found = ids(next, "tool_result", "tool_use_id");
             assert!(!found.is_empty(), "calls {calls:?} lack results: {messages:#?}");
             assert_eq!(found.len(), blocks(next).len(), "something else beside results: {next:#}");

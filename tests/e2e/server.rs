@@ -64,7 +64,8 @@ fn serve(mut stream: &TcpStream, answer: &Answer, seen: &Mutex<Vec<Seen>>) -> st
     while reader.read_line(&mut head)? > 2 {}
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let headers = head.to_lowercase();
-    let length = headers.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.trim().parse().unwrap());
+    let length =
+        headers.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.trim().parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
@@ -82,11 +83,19 @@ fn serve(mut stream: &TcpStream, answer: &Answer, seen: &Mutex<Vec<Seen>>) -> st
             }
         }
         Answer::Status(status, body) => {
-            write!(stream, "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+            write!(
+                stream,
+                "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            )
         }
         Answer::Json(body) => {
             let body = body.to_string();
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            )
         }
     }
 }
@@ -110,7 +119,11 @@ pub(crate) fn text(words: &[&str]) -> Vec<String> {
 pub(crate) fn call(id: &str, name: &str, fragments: &[&str]) -> Vec<String> {
     let head = json!({"role": "assistant", "content": "Let me look.", "tool_calls": [{"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}]});
     let mut pieces = vec![event(&head, None)];
-    pieces.extend(fragments.iter().map(|part| event(&json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}), None)));
+    pieces.extend(
+        fragments
+            .iter()
+            .map(|part| event(&json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}), None)),
+    );
     pieces.push(event(&json!({}), Some("tool_calls")));
     pieces.push("data: [DONE]\n\n".to_owned());
     pieces

@@ -114,3 +114,40 @@ fn a_signal_between_prompts_ends_the_run() {
     place.assert_nothing_left();
     Log::read(&place.logs()[0]).assert_closed();
 }
+
+#[test]
+fn a_second_signal_stops_the_end_hooks_too() {
+    let place = Place::new();
+    place.write_home(
+        ".claude/settings.json",
+        r#"{"hooks":{"SessionEnd":[{"hooks":[{"type":"command","command":"touch ending; sleep 600","timeout":600}]}]}}"#,
+    );
+    let model = place.script(&json!({"steps": [{"text": "done"}]}));
+    let started = place.start(place.sluice(["run", "hi", "--model", &model]));
+    assert!(until(Duration::from_secs(30), || place.work().join("ending").exists()), "the end hook has started");
+    started.signal(Signal::INT);
+    let said = until(Duration::from_secs(30), || started.stderr().contains("once more"));
+    assert!(said, "what a second signal would do is said");
+    started.signal(Signal::INT);
+    let done = started.wait();
+    assert_eq!((done.code, done.stdout.as_str()), (130, "done\n"), "{done:?}");
+    place.assert_nothing_left();
+    Log::read(&place.logs()[0]).assert_closed();
+}
+
+#[test]
+fn a_signal_ends_a_session_start_that_hangs() {
+    let place = Place::new();
+    place.write_home(
+        ".claude/settings.json",
+        r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch started; sleep 600"}]}]}}"#,
+    );
+    let model = place.script(&json!({"steps": [{"text": "never"}]}));
+    let started = place.start(place.sluice(["run", "hi", "--model", &model]));
+    assert!(until(Duration::from_secs(30), || place.work().join("started").exists()), "the hook has started");
+    started.signal(Signal::INT);
+    let done = started.wait();
+    assert_eq!((done.code, done.stdout.as_str()), (130, ""), "{done:?}");
+    place.assert_nothing_left();
+    assert_eq!(Log::read(&place.logs()[0]).of("turn/end")[0]["end"]["reason"], "cancelled");
+}

@@ -18,7 +18,7 @@ fn echo() -> (Place, String) {
 #[test]
 fn a_prompt_does_not_wait_for_a_silent_pipe() {
     let (place, model) = echo();
-    let done = place.run(place.shell(&format!("set +o pipefail; sleep 100 | \"$SLUICE\" run hi --model '{model}'; kill $(jobs -p) 2>/dev/null; pkill -P $$; true")));
+    let done = place.run(place.shell(&format!("\"$SLUICE\" run hi --model '{model}' < <(sleep 100)")));
     assert_eq!(done.stdout, "hi\n");
     assert_eq!(done.stderr, "sluice: nothing came on standard input within 3 s; going on without it\n");
     assert!(done.took < SOON, "{:?}", done.took);
@@ -67,7 +67,9 @@ fn two_megabytes_of_prompt_reach_hook_and_model_whole() {
         ".claude/settings.json",
         r#"{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"wc -c > size"}]}]}}"#,
     );
-    let line = format!("yes abcdefg | head -c 2000000 | \"$SLUICE\" run --model '{model}' | tail -c 2000000 | sha256sum; yes abcdefg | head -c 2000000 | sha256sum");
+    let line = format!(
+        "head -c 2000000 /dev/zero | tr '\\0' a | \"$SLUICE\" run --model '{model}' | tr -d '\\n' | sha256sum; head -c 2000000 /dev/zero | tr '\\0' a | sha256sum"
+    );
     let done = place.run(place.shell(&line));
     assert_eq!(done.code, 0, "{done:?}");
     let sums: Vec<&str> = done.stdout.lines().collect();

@@ -27,12 +27,7 @@ impl<'a> Hidden<'a> {
 
     /// Whether a file is.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        let place = Place {
-            home: self.home.as_deref(),
-            workspace: &self.workspace,
-            cwd: &self.cwd,
-            state_dir: &self.session.state_dir,
-        };
+        let place = Place::new(self.home.as_deref(), &self.workspace, &self.cwd, &self.session.state_dir);
         self.session.permissions.hides(path, &place)
     }
 }

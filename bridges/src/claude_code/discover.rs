@@ -111,7 +111,7 @@ fn origins(config: &BridgeConfig) -> Vec<Origin> {
     let own = config.workspace_root == config.home;
     let trust = match (own, config.trust) {
         (true, _) => Trust::Owner,
-        (false, TrustDecision::TrustAll) => Trust::Accepted,
+        (false, TrustDecision::TrustAll | TrustDecision::TrustHooks) => Trust::Accepted,
         (false, TrustDecision::HoldRepository) => Trust::HeldBack,
     };
     let folder = config.workspace_root.join(".claude");
@@ -125,11 +125,17 @@ fn origins(config: &BridgeConfig) -> Vec<Origin> {
 }
 
 fn assemble(config: &BridgeConfig, read: Vec<(Origin, File)>, mut found: Discovery) -> Discovery {
+    // Accepted hooks alone do not make the rest of their file count.
+    let may_widen = |trust| match trust {
+        Trust::Owner => true,
+        Trust::Accepted => config.trust == TrustDecision::TrustAll,
+        Trust::HeldBack => false,
+    };
     // The nearest trusted file that says anything decides.
     let switch = read
         .iter()
         .rev()
-        .filter(|(origin, _)| origin.trust != Trust::HeldBack)
+        .filter(|(origin, _)| may_widen(origin.trust))
         .find_map(|(origin, file)| file.disable_all.map(|off| (off, origin.source.clone())));
     let off = match switch {
         Some((true, source)) => Some(format!("disableAllHooks is true in {}", source.display())),
@@ -137,7 +143,7 @@ fn assemble(config: &BridgeConfig, read: Vec<(Origin, File)>, mut found: Discove
     };
     let mut handlers: Vec<Handler> = Vec::new();
     for (origin, file) in read {
-        let trusted = origin.trust != Trust::HeldBack;
+        let trusted = may_widen(origin.trust);
         let File { handlers: own, disable_all, allow, ask, deny, default_mode, additional_dirs, env } = file;
         for mut handler in own {
             handler.off.clone_from(&off);
@@ -183,6 +189,6 @@ fn untrusted_widening(source: &Path) -> Problem {
         Severity::Warning,
         "settings-held-back",
         format!("{}: its `env` and off switches came with the repository and are held back.", source.display()),
-        "Run again with --trust-workspace to accept all of it for one run.",
+        "Put what you want of it into your own settings, or give it with --settings.",
     )
 }

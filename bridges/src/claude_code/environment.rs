@@ -1,7 +1,7 @@
 //! How a Claude Code handler is started: `/bin/sh -c` or directly, and with which variables (reference 5.1).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sluice_harness::scene::Scene;
 use sluice_harness::seam::process::{Environment, Program};
@@ -42,7 +42,13 @@ pub(crate) fn variables(
 
 /// The file a SessionStart handler may write `export` lines to.
 pub(crate) fn env_file(scene: Scene<'_>, at: usize) -> PathBuf {
-    scene.session.state_dir.join("session-env").join(format!("sessionstart-hook-{at}.sh"))
+    env_folder(&scene.session.state_dir).join(format!("sessionstart-hook-{at}.sh"))
+}
+
+/// Where hooks leave what later shell commands of the session read first, one file a hook (`CLAUDE_ENV_FILE`).
+#[must_use]
+pub fn env_folder(state_dir: &Path) -> PathBuf {
+    state_dir.join("session-env")
 }
 
 /// What a command's words may refer to, for telling a missing script.

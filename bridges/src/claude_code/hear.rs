@@ -100,7 +100,10 @@ impl Reader<'_> {
         let told = self.told();
         if output.stdout.is_truncated() && self.event.is_gate() && !matches!(told, Told::Json(_)) {
             // What was cut off may have been a denial: a loss of ours never opens a gate.
-            return self.closed_by_truncation();
+            return self.closed(&format!(
+                "printed {} bytes, more than the {OUTPUT_CAP} that are read",
+                output.stdout.total
+            ));
         }
         if let Some(heard) = self.denial_in_noise(&told) {
             return heard;
@@ -244,12 +247,10 @@ impl Reader<'_> {
         Heard { blocking_failure: Some(text), problem, ..Heard::default() }
     }
 
-    fn closed_by_truncation(&self) -> Heard {
+    /// The gate closed, for whatever the hook decided cannot be read.
+    fn closed(&self, why: &str) -> Heard {
         let label = self.handler.label();
-        let text = format!(
-            "[{label}]: printed {} bytes, more than the {OUTPUT_CAP} that are read, so its decision is unknown",
-            self.ran.output.stdout.total
-        );
+        let text = format!("[{label}]: {why}, so its decision is unknown");
         Heard { problem: Some(text.clone()), blocking_failure: Some(text), ..Heard::default() }
     }
 
@@ -263,7 +264,8 @@ impl Reader<'_> {
             return None;
         }
         let stdout = self.ran.output.stdout.text();
-        let denial = objects_in_noise(&stdout)
+        let Ok(objects) = objects_in_noise(&stdout) else { return Some(self.closed("printed a text in which no JSON object can be told from the rest")) };
+        let denial = objects
             .iter()
             .filter_map(|text| parse_object(text).ok())
             .filter_map(|json| Output::read(self.event, &json).ok())

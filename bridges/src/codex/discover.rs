@@ -134,7 +134,7 @@ fn unreadable(source: &Path, why: &str) -> Problem {
 async fn folders(config: &BridgeConfig, files: &dyn HostFiles) -> Vec<(PathBuf, Layer, Trust)> {
     let mut folders = vec![(config.codex_dir(), Layer::User, Trust::Owner)];
     let trust = match config.trust {
-        TrustDecision::TrustAll => Trust::Accepted,
+        TrustDecision::TrustAll | TrustDecision::TrustHooks => Trust::Accepted,
         TrustDecision::HoldRepository => Trust::HeldBack,
     };
     let start = &config.start_dir;

@@ -123,7 +123,13 @@ impl Reader<'_> {
         if !self.event.is_gate() {
             return None;
         }
-        let reason = objects_in_noise(stdout).iter().find_map(|text| match read(self.event, text) {
+        let Ok(objects) = objects_in_noise(stdout) else {
+            return Some(self.blocked(format!(
+                "the hook `{}` printed a text in which no JSON object can be told from the rest, so its decision is unknown",
+                self.handler.label()
+            )));
+        };
+        let reason = objects.iter().find_map(|text| match read(self.event, text) {
             Ok(Output { said: Said::Block(reason), .. }) => Some(reason),
             Ok(_) | Err(_) => None,
         })?;

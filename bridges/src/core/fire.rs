@@ -5,7 +5,7 @@
 //! dialect's reader, whose word goes into `hook/result`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,13 +171,17 @@ async fn missing_file(
         End::Exited(126) => Some(format!("{} may not be executed", program_name(handler, variables))),
         End::Exited(127) => {
             if let Some(script) = absent_script(scene, handler, cwd, variables).await {
-                return Some(format!("{} does not exist", script.display()));
+                return Some(format!("{} does not exist", script.path.display()));
             }
             Some(format!("{} was not found", program_name(handler, variables)))
         }
         End::Exited(2) => {
             let script = absent_script(scene, handler, cwd, variables).await?;
-            Some(format!("{} does not exist", script.display()))
+            // Only the interpreter's own complaint makes it no decision: a hook that ran and denied keeps its word.
+            let complained = script.path.file_name().is_some_and(|name| {
+                output.stdout.text().trim().is_empty() && output.stderr.text().contains(&*name.to_string_lossy())
+            });
+            (script.may_end_with_2 && complained).then(|| format!("{} does not exist", script.path.display()))
         }
         End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Cancelled => None,
     }
@@ -188,10 +192,10 @@ async fn absent_script(
     handler: &Handler,
     cwd: &Path,
     variables: &BTreeMap<String, String>,
-) -> Option<PathBuf> {
+) -> Option<script::Named> {
     let script = script::script_of(&handler.action, cwd, variables)?;
     let files = scene.context.lease::<dyn HostFiles>().ok()?;
-    files.kind(&script).await.is_none().then_some(script)
+    files.kind(&script.path).await.is_none().then_some(script)
 }
 
 fn program_name(handler: &Handler, variables: &BTreeMap<String, String>) -> String {

@@ -108,16 +108,24 @@ pub(crate) fn without_ansi(text: &str) -> String {
     out
 }
 
+/// How much text that turns out to be no JSON value is read in search of one, in bytes, before that is given up.
+const NOISE_BUDGET: usize = 64 << 20;
+
+/// The text begins so many values that never end that no object in it can be told from its surroundings.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooNoisy;
+
 /// The whole JSON objects that stand by themselves in a text, beside other text or other objects but not inside
 /// another JSON value. Empty when the text is one object and nothing else: that is no noise.
-pub(crate) fn objects_in_noise(text: &str) -> Vec<String> {
+pub(crate) fn objects_in_noise(text: &str) -> Result<Vec<String>, TooNoisy> {
     let text = without_ansi(text);
     let text = trimmed(&text);
     if parse_object(text).is_ok() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut found = Vec::new();
     let mut rest = text;
+    let mut in_vain = 0;
     while let Some(at) = rest.find(['{', '[']) {
         let from = rest.get(at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
@@ -129,11 +137,24 @@ pub(crate) fn objects_in_noise(text: &str) -> Vec<String> {
                 }
                 end.max(1)
             }
-            _ => 1,
+            Some(Err(error)) => {
+                in_vain += offset_of(&error, from);
+                1
+            }
+            None => 1,
         };
+        if in_vain > NOISE_BUDGET {
+            return Err(TooNoisy);
+        }
         rest = from.get(taken..).unwrap_or_default();
     }
-    found
+    Ok(found)
+}
+
+/// How far into a text an error stands, in bytes.
+fn offset_of(error: &serde_json::Error, text: &str) -> usize {
+    let before = error.line().checked_sub(2).and_then(|line| text.match_indices('\n').nth(line));
+    before.map_or(0, |(at, _)| at) + error.column()
 }
 
 /// The first line of a text, cut, for a message.
@@ -157,16 +178,24 @@ mod tests {
 
     #[test]
     fn an_output_that_is_one_object_is_no_noise() {
-        assert!(objects_in_noise("{\"a\":{\"decision\":\"block\"}}").is_empty());
-        assert!(objects_in_noise("\u{feff} {\"a\":1}\n").is_empty());
+        assert_eq!(objects_in_noise("{\"a\":{\"decision\":\"block\"}}"), Ok(Vec::new()));
+        assert_eq!(objects_in_noise("\u{feff} {\"a\":1}\n"), Ok(Vec::new()));
     }
 
     #[test]
     fn objects_beside_text_are_found_and_objects_inside_values_are_not() {
-        assert_eq!(objects_in_noise("hi [1] {\"a\":1}\n{\"b\":{\"c\":2}} x"), ["{\"a\":1}", "{\"b\":{\"c\":2}}"]);
-        assert!(objects_in_noise("[{\"a\":1}]").is_empty());
-        assert_eq!(objects_in_noise("\u{1b}[31m{\"a\":1}\u{1b}[0m x"), ["{\"a\":1}"]);
-        assert!(objects_in_noise("{\"continue\": false,").is_empty());
+        let found = |text| objects_in_noise(text).unwrap();
+        assert_eq!(found("hi [1] {\"a\":1}\n{\"b\":{\"c\":2}} x"), ["{\"a\":1}", "{\"b\":{\"c\":2}}"]);
+        assert!(found("[{\"a\":1}]").is_empty());
+        assert_eq!(found("\u{1b}[31m{\"a\":1}\u{1b}[0m x"), ["{\"a\":1}"]);
+        assert!(found("{\"continue\": false,").is_empty());
+    }
+
+    #[test]
+    fn a_search_that_would_take_too_long_is_given_up_and_says_so() {
+        let text = format!("{}{{\"decision\":\"block\"}}", "[".repeat(2 << 20));
+        assert_eq!(objects_in_noise(&text), Err(TooNoisy));
+        assert_eq!(objects_in_noise(&"[ERROR] {x} ".repeat(100_000)), Ok(Vec::new()));
     }
 
     #[test]

@@ -9,11 +9,22 @@ use std::path::{Path, PathBuf};
 use super::config::Action;
 
 /// The interpreters whose first plain argument is a script.
-const INTERPRETERS: &[&str] =
-    &["python", "python2", "python3", "sh", "bash", "dash", "zsh", "ksh", "node", "ruby", "perl", "php", "bun"];
+const INTERPRETERS: &[&str] = &["python", "sh", "bash", "dash", "zsh", "ksh", "node", "ruby", "perl", "php", "bun"];
 
-/// The script that a command names through its interpreter, as a path seen from `cwd`.
-pub(crate) fn script_of(action: &Action, cwd: &Path, variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+/// Those of them that end with 2 when that script is missing; the others have codes of their own for it.
+const END_WITH_2: &[&str] = &["python", "sh", "dash", "perl"];
+
+/// The script that a command names through its interpreter.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// As a path seen from the hook's folder.
+    pub(crate) path: PathBuf,
+    /// Whether this interpreter ends with 2 when the file is missing.
+    pub(crate) may_end_with_2: bool,
+}
+
+/// The script that a command names through its interpreter, read from `cwd`.
+pub(crate) fn script_of(action: &Action, cwd: &Path, variables: &BTreeMap<String, String>) -> Option<Named> {
     let words = match action {
         Action::Shell { command } => simple_words(command, variables)?,
         Action::Exec { command, args } => {
@@ -25,20 +36,33 @@ pub(crate) fn script_of(action: &Action, cwd: &Path, variables: &BTreeMap<String
     };
     let mut words = words.into_iter().skip_while(|w| is_assignment(w) || base(w) == "env");
     let program = words.next()?;
-    let name = base(&program);
-    let known = INTERPRETERS.contains(&name) || name.strip_prefix("python3.").is_some_and(|v| v.parse::<u8>().is_ok());
-    if !known {
+    let name = language(base(&program));
+    if !INTERPRETERS.contains(&name) {
         return None;
     }
-    for word in words {
-        if word == "-c" || word == "-m" || word == "-e" || word == "-" || word == "-s" || word == "-lc" {
-            return None;
-        }
-        if !word.starts_with('-') {
-            return Some(cwd.join(word));
-        }
+    // Past an option that may take a value, or may hold the code itself, nobody can say which word is the script.
+    let script = words.find(|word| !is_plain_option(name, word))?;
+    if script.starts_with(['-', '+']) {
+        return None;
     }
-    None
+    Some(Named { path: cwd.join(script), may_end_with_2: END_WITH_2.contains(&name) })
+}
+
+/// The name without the version that is part of it: `python3.12` is `python`.
+fn language(program: &str) -> &str {
+    let version = program.strip_prefix("python");
+    if version.is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || c == '.')) { "python" } else { program }
+}
+
+/// Whether a word is an option of the interpreter that is known to stand for itself.
+fn is_plain_option(interpreter: &str, word: &str) -> bool {
+    let letters = match interpreter {
+        "sh" | "bash" | "dash" | "zsh" | "ksh" => "aefhnuvx",
+        "python" => "BEIOPRSbdiqsuvx",
+        "perl" => "TUWtw",
+        _ => return false,
+    };
+    word.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| letters.contains(c)))
 }
 
 /// The program that a simple command names, for a message about a code that means "not found".
@@ -160,7 +184,7 @@ mod tests {
             .into_iter()
             .collect();
         script_of(&Action::Shell { command: command.to_owned() }, Path::new("/w"), &variables)
-            .map(|p| p.display().to_string())
+            .map(|named| named.path.display().to_string())
     }
 
     #[test]
@@ -173,6 +197,27 @@ mod tests {
         assert_eq!(script("python3 x.py || exit 2"), None);
         assert_eq!(script("sh \"$UNKNOWN/x.sh\""), None);
         assert_eq!(script("grep -q x y"), None);
+    }
+
+    #[test]
+    fn no_word_behind_an_option_that_may_take_a_value_or_hold_code_is_taken_for_the_script() {
+        assert_eq!(script("bash -eu x.sh"), Some("/w/x.sh".to_owned()));
+        assert_eq!(script("python3.12 -I x.py"), Some("/w/x.py".to_owned()));
+        for command in [
+            "bash -o pipefail x.sh",
+            "bash -eo pipefail x.sh",
+            "bash +x x.sh",
+            "sh -ec 'exit 2'",
+            "python3 -W ignore x.py",
+            "python3 -Ic 'import sys; sys.exit(2)'",
+            "perl -we 'exit 2'",
+            "perl -E 'exit 2'",
+            "node -r fs x.js",
+            "node --import tsx x.ts",
+            "sh -s",
+        ] {
+            assert_eq!(script(command), None, "{command}");
+        }
     }
 
     #[test]

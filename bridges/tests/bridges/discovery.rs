@@ -129,6 +129,11 @@ async fn repository_hooks_are_held_back_and_named_with_the_command_that_accepts_
         (vec!["Bash(rm *)".to_owned()], vec!["Bash(*)".to_owned()])
     );
 
+    world.config.trust = TrustDecision::TrustHooks;
+    let found = claude(&world.config).await;
+    assert!(found.handlers.iter().all(|h| h.off.is_none() && h.trust != Trust::HeldBack), "accepted hooks run");
+    assert!(found.env.is_empty() && found.permissions.iter().any(|p| !p.trusted), "the rest of the file still waits");
+
     world.config.trust = TrustDecision::TrustAll;
     let found = claude(&world.config).await;
     assert!(found.handlers.iter().all(|h| h.off.is_some()), "an accepted off switch counts");

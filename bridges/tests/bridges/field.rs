@@ -12,7 +12,7 @@ use sluice_harness::ids::Seq;
 use sluice_harness::permission::Mode;
 use sluice_harness::seam::live::NoticeLevel;
 
-use crate::settings::{call, command, decides, pre, says};
+use crate::settings::{call, command, pre, says};
 use crate::world::{World, bash, text};
 
 #[tokio::test]

@@ -113,12 +113,7 @@ pub(super) async fn run(
 }
 
 impl<'a> Batch<'a> {
-    async fn all(
-        &mut self,
-        calls: Vec<CallRequest>,
-        cap: NonZeroUsize,
-        pool: &mut Pool<'a>,
-    ) -> Result<(), LogError> {
+    async fn all(&mut self, calls: Vec<CallRequest>, cap: NonZeroUsize, pool: &mut Pool<'a>) -> Result<(), LogError> {
         for request in calls {
             self.commit_ready(pool).await?;
             // Results of what was started come before the pairs of what never will be.
@@ -149,15 +144,10 @@ impl<'a> Batch<'a> {
     async fn start(&mut self, request: CallRequest, sealed: Sealed, pool: &mut Pool<'a>) -> Result<(), LogError> {
         let input = sealed.identity().input().clone();
         let card = present(sealed.definition().map(|d| d.tool()), &request.name, &input);
-        let open =
-            self.step.call(&request.call_id, &request.name, &request.arguments, sealed.input().cloned())?;
+        let open = self.step.call(&request.call_id, &request.name, &request.arguments, sealed.input().cloned())?;
         self.end.calls += 1;
-        let pending = LiveEvent::CallPending {
-            call_id: request.call_id,
-            tool: request.name,
-            card,
-            input: input.clone(),
-        };
+        let pending =
+            LiveEvent::CallPending { call_id: request.call_id, tool: request.name, card, input: input.clone() };
         let scene = self.scene;
         pool.beside(scene.live.send(pending)).await;
         let gated = self.gate(sealed, pool).await?;

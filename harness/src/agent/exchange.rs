@@ -247,11 +247,7 @@ async fn stream(model: &dyn Model, request: ModelRequest, scene: &SessionScene, 
 
 /// A provider's defect: what was visible is saved, and nothing is tried again.
 fn panicked(what: &str) -> ModelFault {
-    ModelFault {
-        kind: FaultKind::Internal,
-        message: format!("the model's provider failed: {what}"),
-        retry: Retry::No,
-    }
+    ModelFault { kind: FaultKind::Internal, message: format!("the model's provider failed: {what}"), retry: Retry::No }
 }
 
 /// A cancellation beats whatever some library made of it.

@@ -3,33 +3,28 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Agent;
 use super::batch;
 use super::end::{Budget, CompletedHow, TurnEnd};
 use super::exchange::{self, Answer, Exchanged};
 use super::report::TurnReport;
-use super::Agent;
 use crate::Fut;
 use crate::cancel::{Cancel, CancelCause};
 use crate::content::{Block, Role};
 use crate::ids::{PromptId, TurnId};
 use crate::log::{LogError, SessionLog, Step, Turn};
-use crate::point::contained_call;
 use crate::point::prompt::{ContextMessage, Keep, PromptDecision, PromptSubmit, PromptView};
 use crate::point::turn::{
     Continuation, ContinuationDecision, ContinuationView, Steering, StopWord, TurnContinuation, TurnEnded,
     TurnEndedView,
 };
+use crate::point::{Point, contained_call, within_grace};
 use crate::scene::{SessionScene, StopLatch, TurnFacts};
 use crate::seam::live::{LiveEvent, NoticeLevel};
 use crate::seam::model::{FaultKind, StopReason};
 
 /// Runs a prompt to the end of its turn; the turn is closed in the log in every exit.
-pub(super) async fn run(
-    agent: &Agent,
-    log: &mut SessionLog,
-    content: Vec<Block>,
-    caller: &Cancel,
-) -> TurnReport {
+pub(super) async fn run(agent: &Agent, log: &mut SessionLog, content: Vec<Block>, caller: &Cancel) -> TurnReport {
     let began = Instant::now();
     let turn_id = TurnId::fresh();
     let prompt_id = PromptId::fresh();
@@ -155,12 +150,16 @@ impl Course<'_> {
             let allow = || -> Fut<'_, _> {
                 Box::pin(std::future::ready(Ok(PromptDecision::Allow { content: None, contexts: Vec::new() })))
             };
-            waterfall.run(view, allow).await
+            within_grace(&self.scene.cancel, PromptSubmit::NAME, waterfall.run(view, allow)).await
         };
         let decision = match decision {
             Ok(decision) => decision,
             Err(fault) => {
                 contexts(turn, &before)?;
+                if self.scene.cancel.is_cancelled() {
+                    tracing::warn!(%fault, "a prompt listener failed in a cancelled turn");
+                    return Ok(Err(self.cancelled()));
+                }
                 let message = format!("the prompt could not be judged, so it was not sent: {fault}");
                 return Ok(Err(TurnEnd::Error { kind: FaultKind::Internal, message }));
             }
@@ -314,10 +313,9 @@ impl Course<'_> {
             let waterfall = self.scene.context.waterfall::<TurnContinuation>();
             let last_message = Some(self.report.text.as_str()).filter(|t| !t.is_empty());
             let view = ContinuationView { scene: self.scene.scene(), last_message, continuations };
-            let stop = || -> Fut<'_, _> {
-                Box::pin(std::future::ready(Ok(ContinuationDecision::Stop(StopWord::Completed))))
-            };
-            waterfall.run(view, stop).await
+            let stop =
+                || -> Fut<'_, _> { Box::pin(std::future::ready(Ok(ContinuationDecision::Stop(StopWord::Completed)))) };
+            within_grace(&self.scene.cancel, TurnContinuation::NAME, waterfall.run(view, stop)).await
         };
         if self.scene.cancel.is_cancelled() {
             return Err(self.cancelled());

@@ -119,7 +119,10 @@ impl Context {
                             // A provider that fails at its own end must not keep the others from theirs.
                             Some(entry) => {
                                 if catch_unwind(AssertUnwindSafe(|| drop(entry))).is_err() {
-                                    tracing::warn!(scope = self.0.name, "something mounted panicked when it was dropped");
+                                    tracing::warn!(
+                                        scope = self.0.name,
+                                        "something mounted panicked when it was dropped"
+                                    );
                                 }
                             }
                             None => break,

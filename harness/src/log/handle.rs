@@ -83,6 +83,8 @@ impl LogHandle {
             return Err(closed());
         }
         followers.retain(|follower| follower.send(Arc::clone(&event)).is_ok());
+        tracing::info!(seq = seq.0, kind = E::TYPE, "event");
+        tracing::trace!(seq = seq.0, data = %event.data, "event data");
         Ok(seq)
     }
 

@@ -246,6 +246,23 @@ pub struct Step<'t> {
 
 /// A recorded call that still owes its one result. Dropping it leaves the step's end to write an honest
 /// `TOOL_OUTCOME_UNKNOWN` (R-151).
+///
+/// ```
+/// # use sluice_harness::log::{CallResult, LogError, OpenCall, Step};
+/// fn once(step: &Step<'_>, call: OpenCall, result: CallResult) -> Result<(), LogError> {
+///     step.result(call, result).map(drop)
+/// }
+/// ```
+///
+/// A second result does not compile:
+///
+/// ```compile_fail,E0382
+/// # use sluice_harness::log::{CallResult, LogError, OpenCall, Step};
+/// fn twice(step: &Step<'_>, call: OpenCall, result: CallResult) -> Result<(), LogError> {
+///     step.result(call, result.clone())?;
+///     step.result(call, result).map(drop)
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "a call owes its result"]
 pub struct OpenCall {

@@ -25,6 +25,39 @@ pub struct Place<'a> {
     pub cwd: &'a Path,
     /// The session's own folder: its files may be read unasked.
     pub state_dir: &'a Path,
+    /// Where a path really leads; lexical until a store says otherwise.
+    pub(super) real: RealPath,
+}
+
+/// Follows the symbolic links of an absolute path, also where its last parts do not exist.
+pub type RealPath = fn(&Path) -> PathBuf;
+
+impl<'a> Place<'a> {
+    /// A place whose links a store follows, if it can.
+    #[must_use]
+    pub fn new(home: Option<&'a Path>, workspace: &'a [PathBuf], cwd: &'a Path, state_dir: &'a Path) -> Self {
+        Self { home, workspace, cwd, state_dir, real: crate::scene::lexical }
+    }
+
+    /// The other name of a path that leads through a link, spelt from the folders of this place where it lies in one;
+    /// `None` when it has no other.
+    pub(super) fn behind_links(&self, path: &Path) -> Option<PathBuf> {
+        let real = (self.real)(path);
+        let folders = self.workspace.iter().map(PathBuf::as_path).chain([self.state_dir]).chain(self.home);
+        let mut spelt =
+            folders.filter_map(|folder| real.strip_prefix((self.real)(folder)).ok().map(|below| folder.join(below)));
+        let real = spelt.next().unwrap_or(real);
+        (real != crate::scene::lexical(path)).then_some(real)
+    }
+
+    /// Whether a path lies in the workspace under each of its names.
+    pub(super) fn workspace_holds(&self, path: &Path) -> bool {
+        is_inside(path, self.workspace) && self.behind_links(path).is_none_or(|real| is_inside(&real, self.workspace))
+    }
+
+    fn state_holds(&self, path: &Path) -> bool {
+        path.starts_with(self.state_dir) && self.behind_links(path).is_none_or(|real| real.starts_with(self.state_dir))
+    }
 }
 
 /// What policy says of a call.
@@ -158,7 +191,7 @@ fn only_reads(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> bool {
     match call.facts.effect {
         Effect::Session => true,
         Effect::Reads => call.facts.paths.iter().all(|(path, access)| {
-            *access == Access::Read && (is_inside(path, place.workspace) || path.starts_with(place.state_dir))
+            *access == Access::Read && (place.workspace_holds(path) || place.state_holds(path))
         }),
         Effect::Edits | Effect::Anything => false,
     }
@@ -173,13 +206,16 @@ fn edits_workspace(call: &Call<'_>, place: &Place<'_>) -> bool {
             let steers = |below: &Path| {
                 below.components().any(|part| STEERING.iter().any(|name| part.as_os_str().eq_ignore_ascii_case(name)))
             };
-            let path = crate::scene::lexical(path);
-            place.workspace.iter().any(|folder| path.strip_prefix(folder).is_ok_and(|below| !steers(below)))
+            let editable = |path: &Path| {
+                let path = crate::scene::lexical(path);
+                place.workspace.iter().any(|folder| path.strip_prefix(folder).is_ok_and(|below| !steers(below)))
+            };
+            editable(path) && place.behind_links(path).is_none_or(|real| editable(&real))
         })
 }
 
 /// Whether an absolute path without `..` lies in one of the folders.
-pub(super) fn is_inside(path: &Path, folders: &[PathBuf]) -> bool {
+fn is_inside(path: &Path, folders: &[PathBuf]) -> bool {
     let path = crate::scene::lexical(path);
     path.is_absolute() && folders.iter().any(|folder| path.starts_with(folder))
 }

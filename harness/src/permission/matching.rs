@@ -22,12 +22,15 @@ const READERS: &[&str] = &["Read", "NotebookRead", "Glob", "Grep", "LS"];
 /// Programs whose arguments name files that they change: looked at for `Edit` rules, as far as words can tell.
 const WRITING_PROGRAMS: &[&str] = &[
     "tee", "touch", "rm", "rmdir", "mv", "cp", "ln", "sed", "truncate", "chmod", "chown", "dd", "install", "patch",
-    "shred",
+    "shred", "unlink", "perl", "ed", "ex", "vi", "vim", "nano", "rsync", "scp", "sponge",
 ];
 /// Programs beyond the read-only list whose arguments name files that they read.
 const READING_PROGRAMS: &[&str] = &[
     "awk", "gawk", "less", "more", "xxd", "od", "hexdump", "strings", "base64", "cp", "source", ".", "tac", "tee",
-    "sed", "bat", "vim", "nano", "dd", "rsync", "scp", "curl", "tar", "zip", "openssl", "sha256sum", "md5sum",
+    "sed", "bat", "vi", "vim", "nano", "dd", "rsync", "scp", "curl", "tar", "zip", "openssl", "sha256sum", "md5sum",
+    "paste", "rev", "fold", "fmt", "pr", "join", "comm", "split", "csplit", "look", "ul", "iconv", "expand", "unexpand",
+    "gzip", "zcat", "zless", "zgrep", "bzip2", "bzcat", "xz", "xzcat", "zstd", "base32", "perl", "python", "python3",
+    "node", "ruby", "bash", "sh", "ln", "mv", "install", "wget", "ed", "ex", "view", "sha1sum", "cksum", "shuf", "tsort",
 ];
 
 /// A call prepared for rules to look at.
@@ -56,8 +59,15 @@ impl<'a> Call<'a> {
         Self { tool, facts, input, line }
     }
 
-    /// The files that the call names.
+    /// The files that the call names, under each of their names.
     fn paths(&self, place: &Place<'_>) -> Vec<PathBuf> {
+        let mut paths = self.named_paths(place);
+        let others: Vec<_> = paths.iter().filter_map(|path| place.behind_links(path)).collect();
+        paths.extend(others);
+        paths
+    }
+
+    fn named_paths(&self, place: &Place<'_>) -> Vec<PathBuf> {
         if !self.facts.paths.is_empty() {
             return self.facts.paths.iter().map(|(path, _)| path.clone()).collect();
         }
@@ -147,13 +157,19 @@ fn touches(rule: &Rule, pattern: &PathPattern, anchors: Anchors<'_>, line: &Line
         let value = text.split_once('=').map(|(_, value)| value);
         let revision_path = text.split_once(':').map(|(_, path)| path);
         [Some(text), value, revision_path].into_iter().flatten().any(|text| {
-            let at_home = text.strip_prefix("~/").zip(place.home).map(|(rest, home)| home.join(rest));
+            let below = |names: &[&str]| names.iter().find_map(|name| text.strip_prefix(name));
+        let text = below(&["$PWD/", "${PWD}/"]).unwrap_or(text);
+        let at_home = below(&["~/", "$HOME/", "${HOME}/"]).zip(place.home).map(|(rest, home)| home.join(rest));
             let named = at_home.unwrap_or_else(|| PathBuf::from(text));
-            folders.each().any(|folder| pattern.matches(&lexical(&folder.join(&named)), anchors))
+            folders.each().any(|folder| {
+                let path = folder.join(&named);
+                let real = || place.behind_links(&path).is_some_and(|real| pattern.matches(&real, anchors));
+                pattern.matches(&lexical(&path), anchors) || real()
+            })
         })
     };
     let redirected =
-        line.scan.commands.iter().flat_map(|c| &c.redirects).any(|r| r.flow == flow && hit(&r.target.text));
+        line.reach.redirects.iter().any(|r| (r.flow == flow || r.flow == Flow::Both) && hit(&r.target.text));
     redirected
         || line.reach.commands.iter().any(|words| {
             words.split_first().is_some_and(|(name, rest)| names_files(&name.text) && rest.iter().any(|w| hit(&w.text)))

@@ -101,6 +101,6 @@ impl Folders {
     }
 
     fn place<'a>(&'a self, session: &'a SessionFacts, home: Option<&'a std::path::Path>) -> Place<'a> {
-        Place { home, workspace: &self.workspace, cwd: &self.cwd, state_dir: &session.state_dir }
+        Place::new(home, &self.workspace, &self.cwd, &session.state_dir)
     }
 }

@@ -9,7 +9,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use super::judge::{Place, is_inside};
+use super::judge::Place;
 use super::shell::{Flags, Scan, SimpleCommand, Word};
 use crate::scene::lexical;
 
@@ -50,7 +50,7 @@ pub(super) fn whole_line(scanned: &Scan, place: &Place<'_>, guarding: Guarding) 
 /// A verdict for each command of a line, in order.
 pub(super) fn parts(scanned: &Scan, place: &Place<'_>, guarding: Guarding) -> Vec<Verdict> {
     let folders = Folders::after(scanned, place.cwd);
-    let ground = Ground { folders: &folders, workspace: place.workspace, guarding };
+    let ground = Ground { folders: &folders, place, guarding };
     scanned.commands.iter().map(|c| if ground.only_reads(c) { Verdict::ReadOnly } else { Verdict::Other }).collect()
 }
 
@@ -104,14 +104,14 @@ impl Folders {
 /// What the commands of one line stand on.
 struct Ground<'a> {
     folders: &'a Folders,
-    workspace: &'a [PathBuf],
+    place: &'a Place<'a>,
     guarding: Guarding,
 }
 
 impl Ground<'_> {
     fn only_reads(&self, command: &SimpleCommand) -> bool {
         let Some((name, arguments)) = command.words.split_first() else { return false };
-        let grounded = self.folders.known && self.folders.each().all(|folder| is_inside(folder, self.workspace));
+        let grounded = self.folders.known && self.folders.each().all(|folder| self.place.workspace_holds(folder));
         if !grounded || !command.assignments.is_empty() || !command.redirects.is_empty() || name.dynamic || name.glob {
             return false;
         }
@@ -157,7 +157,7 @@ impl Ground<'_> {
         [Some(text), value].into_iter().flatten().all(|path| {
             path == "/dev/null"
                 || (!path.starts_with('~')
-                    && self.folders.each().all(|folder| is_inside(&folder.join(path), self.workspace)))
+                    && self.folders.each().all(|folder| self.place.workspace_holds(&folder.join(path))))
         })
     }
 }

@@ -43,8 +43,10 @@ pub struct Redirect {
 pub enum Flow {
     /// From the file.
     In,
-    /// Into the file, or both.
+    /// Into the file.
     Out,
+    /// Both.
+    Both,
 }
 
 /// One program call of a line.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::judge::{self, Judgement, Place};
+use super::judge::{self, Judgement, Place, RealPath};
 use super::matching::{self, Call};
 use super::mode::{Behaviour, Mode};
 use super::rule::Rule;
@@ -69,6 +69,7 @@ impl RuleSet {
 #[derive(Debug, Default)]
 pub struct PermissionStore {
     state: RwLock<State>,
+    real: Option<RealPath>,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +83,18 @@ impl PermissionStore {
     /// A store without rules.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
-        Self { state: RwLock::new(State { mode, ..State::default() }) }
+        Self { state: RwLock::new(State { mode, ..State::default() }), real: None }
+    }
+
+    /// The store with something that follows symbolic links; without it every judgement is lexical.
+    #[must_use]
+    pub fn following(mut self, real: RealPath) -> Self {
+        self.real = Some(real);
+        self
+    }
+
+    fn at<'a>(&self, place: &Place<'a>, workspace: &'a [PathBuf]) -> Place<'a> {
+        Place { workspace, real: self.real.unwrap_or(place.real), ..*place }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -163,14 +175,14 @@ impl PermissionStore {
     #[must_use]
     pub fn judge(&self, tool: &str, facts: &CallFacts, input: &Json, place: &Place<'_>) -> Judgement {
         let (mode, rules, workspace) = self.state_for(place);
-        judge::judge(mode, &rules, &Call::new(tool, facts, input), &Place { workspace: &workspace, ..*place })
+        judge::judge(mode, &rules, &Call::new(tool, facts, input), &self.at(place, &workspace))
     }
 
     /// What the deny rules alone say of a call: the text of the denial.
     #[must_use]
     pub fn denied_by_rule(&self, tool: &str, facts: &CallFacts, input: &Json, place: &Place<'_>) -> Option<String> {
         let (_, rules, workspace) = self.state_for(place);
-        judge::denial(&rules, &Call::new(tool, facts, input), &Place { workspace: &workspace, ..*place })
+        judge::denial(&rules, &Call::new(tool, facts, input), &self.at(place, &workspace))
     }
 
     /// Whether a `Read` deny rule speaks of a file: for tools that find files while they run.
@@ -179,7 +191,7 @@ impl PermissionStore {
         let facts = CallFacts { paths: vec![(path.to_owned(), crate::tool::Access::Read)], ..CallFacts::default() };
         let input = Json::empty_object();
         let (_, rules, workspace) = self.state_for(place);
-        let (call, place) = (Call::new("Read", &facts, &input), Place { workspace: &workspace, ..*place });
+        let (call, place) = (Call::new("Read", &facts, &input), self.at(place, &workspace));
         rules.of(Behaviour::Deny).any(|entry| matching::strictly(entry, &call, &place))
     }
 

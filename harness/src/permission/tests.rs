@@ -48,12 +48,7 @@ pub(super) fn judge(store: &PermissionStore, tool: &str, what: &str) -> Judgemen
 
 fn judge_input(store: &PermissionStore, tool: &str, what: &str, input: &Json) -> Judgement {
     let workspace = [PathBuf::from("/p"), PathBuf::from("/work/extra")];
-    let place = Place {
-        home: Some(Path::new("/home/me")),
-        workspace: &workspace,
-        cwd: Path::new("/p"),
-        state_dir: Path::new("/state/s1"),
-    };
+    let place = Place::new(Some(Path::new("/home/me")), &workspace, Path::new("/p"), Path::new("/state/s1"));
     store.judge(tool, &facts_of(tool, what), input, &place)
 }
 

@@ -95,13 +95,10 @@ fn unavailable(name: &str, reason: Option<String>, origin: AskOrigin) -> Reason 
     let nobody = "no approval channel is available";
     match (reason, origin) {
         (Some(text), AskOrigin::Hook) => Reason::verbatim(DeniedBy::NobodyToAsk, text),
-        (Some(text), AskOrigin::Mode | AskOrigin::Plan | AskOrigin::Rule) => Reason::new(
-            DeniedBy::NobodyToAsk,
-            format!("{text} (tool \"{name}\" requires approval, but {nobody})"),
-        ),
-        (None, _) => {
-            Reason::new(DeniedBy::NobodyToAsk, format!("tool \"{name}\" requires approval, but {nobody}"))
+        (Some(text), AskOrigin::Mode | AskOrigin::Plan | AskOrigin::Rule) => {
+            Reason::new(DeniedBy::NobodyToAsk, format!("{text} (tool \"{name}\" requires approval, but {nobody})"))
         }
+        (None, _) => Reason::new(DeniedBy::NobodyToAsk, format!("tool \"{name}\" requires approval, but {nobody}")),
     }
 }
 
@@ -111,13 +108,11 @@ pub(crate) fn card_of(sealed: &Sealed) -> CallCard {
 
 /// A card for a call; total: a panicking or missing tool falls back to its name.
 pub(crate) fn present(tool: Option<&dyn crate::tool::Tool>, name: &str, input: &crate::json::Json) -> CallCard {
-    tool.and_then(|t| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| t.present_call(input))).ok()
-    })
-    .unwrap_or_else(|| CallCard {
-        title: name.to_owned(),
-        kind: CallKind::Other,
-        items: Vec::new(),
-        locations: Vec::new(),
-    })
+    tool.and_then(|t| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| t.present_call(input))).ok())
+        .unwrap_or_else(|| CallCard {
+            title: name.to_owned(),
+            kind: CallKind::Other,
+            items: Vec::new(),
+            locations: Vec::new(),
+        })
 }

@@ -16,9 +16,9 @@ use crate::Fut;
 use crate::cancel::{Cancel, CancelCause};
 use crate::json::Json;
 use crate::log::event::RewriteDispatch;
-use crate::point::contained_call;
 use crate::point::prompt::ContextMessage;
 use crate::point::tools::{Dispatch, Origin, Wrapper};
+use crate::point::{LISTENER_GRACE, contained_call};
 use crate::registry::Definition;
 use crate::scene::Scene;
 use crate::seam::live::LiveEvent;
@@ -182,9 +182,9 @@ fn proceed<'a>(core: &'a Core<'a>, wrappers: &'a [Arc<dyn Wrapper>], cancel: Can
 
 /// What the name means right before the body starts: a wrapper may have taken the tool away or put another in its
 /// place. Another one runs only what was judged: the input must fit it, and mean the same to policy.
-fn current(core: &Core<'_>) -> Result<Arc<Definition>, Attempt> {
+fn current(core: &Core<'_>) -> Result<Arc<Definition>, Box<Attempt>> {
     let Some(now) = resolve_again(core.scene, core.id) else {
-        return Err(Attempt::failing(unknown_tool(core.id), Failing::Unknown));
+        return Err(Box::new(Attempt::failing(unknown_tool(core.id), Failing::Unknown)));
     };
     if Arc::ptr_eq(&now, core.definition) {
         return Ok(now);
@@ -193,11 +193,17 @@ fn current(core: &Core<'_>) -> Result<Arc<Definition>, Attempt> {
     let violations = now.parameters().validate_as("arguments", input);
     if !violations.is_empty() {
         let why = format!("invalid arguments: {}", violations.join("; "));
-        return Err(Attempt::failing(ToolFailure { message: why, info: Some(invalid_args()) }, Failing::Misfit));
+        return Err(Box::new(Attempt::failing(
+            ToolFailure { message: why, info: Some(invalid_args()) },
+            Failing::Misfit,
+        )));
     }
     if facts_of(Some(&now), input) != facts_of(Some(core.definition), input) {
         let why = format!("the tool \"{}\" was replaced after the call was judged; call it again", core.id.name());
-        return Err(Attempt::failing(ToolFailure::coded("ToolReplacedError", "TOOL_REPLACED", why), Failing::Said));
+        return Err(Box::new(Attempt::failing(
+            ToolFailure::coded("ToolReplacedError", "TOOL_REPLACED", why),
+            Failing::Said,
+        )));
     }
     Ok(now)
 }
@@ -212,7 +218,7 @@ async fn body(core: &Core<'_>, cancel: Cancel) -> Attempt {
     }
     let definition = match current(core) {
         Ok(definition) => definition,
-        Err(attempt) => return attempt,
+        Err(attempt) => return *attempt,
     };
     *core.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&definition);
     core.started.store(true, Ordering::Release);
@@ -231,7 +237,7 @@ async fn body(core: &Core<'_>, cancel: Cancel) -> Attempt {
         tokio::select! {
             biased;
             done = &mut running => Some(done),
-            () = after_grace(&cancel) => None,
+            () = cancel.past(BODY_GRACE) => None,
         }
     };
     core.deferred.lock().unwrap_or_else(PoisonError::into_inner).append(&mut deferred);
@@ -257,11 +263,6 @@ async fn body(core: &Core<'_>, cancel: Cancel) -> Attempt {
     Attempt::failure(failure)
 }
 
-async fn after_grace(cancel: &Cancel) {
-    cancel.cancelled().await;
-    tokio::time::sleep(BODY_GRACE).await;
-}
-
 /// Runs what the permit stands for, and nothing else. Total: whatever goes wrong is the candidate.
 pub async fn dispatch(permit: Permit, scene: Scene<'_>) -> Candidate {
     let Permit { sealed, before, through } = permit;
@@ -270,7 +271,13 @@ pub async fn dispatch(permit: Permit, scene: Scene<'_>) -> Candidate {
         let placeholder = Outcome::failure("", None);
         let candidate = sealed.into_candidate(Lane::Final, Origin::Substituted, placeholder);
         // The nested call has had its post-execute; its outcome is adopted whole.
-        return Candidate { before, body_invoked: inner.body_invoked, took: inner.took, nested: Some(Box::new(inner)), ..candidate };
+        return Candidate {
+            before,
+            body_invoked: inner.body_invoked,
+            took: inner.took,
+            nested: Some(Box::new(inner)),
+            ..candidate
+        };
     }
     let id = Arc::clone(&sealed.id);
     let refuse = |sealed: super::Sealed, lane, origin, outcome| {
@@ -303,7 +310,15 @@ pub async fn dispatch(permit: Permit, scene: Scene<'_>) -> Candidate {
     };
     let wrappers = scene.context.wrappers();
     let began = Instant::now();
-    let attempt = proceed(&core, &wrappers, scene.cancel.clone()).await;
+    let attempt = tokio::select! {
+        biased;
+        attempt = proceed(&core, &wrappers, scene.cancel.clone()) => attempt,
+        () = scene.cancel.past(LISTENER_GRACE) => {
+            let s = LISTENER_GRACE.as_secs();
+            let why = format!("a wrapper did not stop within {s} s of the cancellation and was given up");
+            Attempt::failing(ToolFailure::coded("WrapperError", "WRAPPER_FAULT", why), Failing::Defect)
+        }
+    };
     let took = began.elapsed();
     let started = core.started.load(Ordering::Acquire);
     let mut contexts = std::mem::take(&mut *core.deferred.lock().unwrap_or_else(PoisonError::into_inner));

@@ -157,6 +157,33 @@ impl Candidate {
 }
 
 /// The one result of a call. Private fields, no setters: nothing can change it.
+///
+/// ```
+/// # use sluice_harness::pipeline::Frozen;
+/// fn looked_at(result: &Frozen) -> bool {
+///     result.is_error()
+/// }
+/// ```
+///
+/// Only [`settle`](super::settle) makes one:
+///
+/// ```compile_fail,E0451
+/// # use sluice_harness::pipeline::Frozen;
+/// fn forged(real: Frozen) -> Frozen {
+///     Frozen { concludes: true, ..real }
+/// }
+/// ```
+///
+/// and its outcome is for reading:
+///
+/// ```compile_fail,E0594
+/// # use sluice_harness::pipeline::{Frozen, Outcome};
+/// fn edited(result: &Frozen) {
+///     if let Outcome::Failure { message, .. } = result.outcome() {
+///         *message = String::new();
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Frozen {
     pub(super) call_id: CallId,

@@ -21,6 +21,7 @@ use crate::point::prompt::ContextMessage;
 use crate::point::tools::{
     Allow, AskOrigin, DeniedBy, GuardView, Origin, PolicyView, PreAnswer, PreExecute, PreTool, Reason, Standing,
 };
+use crate::point::{Point, within_grace};
 use crate::registry::{self, Definition};
 use crate::scene::Scene;
 use crate::tool::{CallFacts, Concurrency};
@@ -33,7 +34,33 @@ pub enum Gated {
     Refused(Candidate),
 }
 
-/// The right to dispatch one call, once: no public constructor, not `Clone`, consumed by use.
+/// The right to dispatch one call, once: no public constructor, not `Clone`, consumed by use (R-053).
+///
+/// ```
+/// # use sluice_harness::{pipeline::{Candidate, Permit, dispatch}, scene::Scene};
+/// async fn once(permit: Permit, scene: Scene<'_>) -> Candidate {
+///     dispatch(permit, scene).await
+/// }
+/// ```
+///
+/// It cannot be used twice:
+///
+/// ```compile_fail,E0382
+/// # use sluice_harness::{pipeline::{Candidate, Permit, dispatch}, scene::Scene};
+/// async fn twice(permit: Permit, scene: Scene<'_>) -> Candidate {
+///     dispatch(permit, scene).await;
+///     dispatch(permit, scene).await
+/// }
+/// ```
+///
+/// and nobody but the gate can make one:
+///
+/// ```compile_fail,E0451
+/// # use sluice_harness::pipeline::{Permit, Sealed};
+/// fn forged(sealed: Sealed) -> Permit {
+///     Permit { sealed, before: Vec::new(), through: None }
+/// }
+/// ```
 pub struct Permit {
     pub(super) sealed: Sealed,
     pub(super) before: Vec<ContextMessage>,
@@ -91,11 +118,8 @@ impl<'a> Substitution<'a> {
         let parent = self.parent;
         let call_id = self.unused_id();
         Box::pin(async move {
-            let request = CallRequest {
-                call_id,
-                name: parent.name().to_owned(),
-                arguments: arguments.text().to_owned(),
-            };
+            let request =
+                CallRequest { call_id, name: parent.name().to_owned(), arguments: arguments.text().to_owned() };
             let sealed = seal_nested(scene.context, scene.session, request, parent);
             if parent.depth >= MAX_NESTING {
                 let why = format!("the input was rewritten more than {MAX_NESTING} times over");
@@ -156,7 +180,7 @@ async fn judge(mut sealed: Sealed, scene: Scene<'_>, standing: Standing) -> Gate
     let view = PolicyView { scene, call: &id, facts: &facts, substitution: &substitution };
     let waterfall = scene.context.waterfall::<PreExecute>();
     let plain = || -> Fut<'_, _> { Box::pin(std::future::ready(Ok(PreAnswer::new(PreTool::Allow(Allow::plain()))))) };
-    let answer = waterfall.run(view, plain).await;
+    let answer = within_grace(scene.cancel, PreExecute::NAME, waterfall.run(view, plain)).await;
     let PreAnswer { decision, contexts: before } = match answer {
         Ok(answer) => answer,
         Err(fault) => {
@@ -177,14 +201,12 @@ async fn judge(mut sealed: Sealed, scene: Scene<'_>, standing: Standing) -> Gate
             match approved {
                 Approved::Once => Allow::plain(),
                 Approved::Aborted => {
-                    let candidate =
-                        sealed.into_candidate(Lane::Post, Origin::Cancelled, aborted::before_dispatch());
+                    let candidate = sealed.into_candidate(Lane::Post, Origin::Cancelled, aborted::before_dispatch());
                     return Gated::Refused(Candidate { before, ..candidate });
                 }
                 Approved::No(reason) => return refused(sealed, before, &reason),
                 Approved::Defect(what) => {
-                    let candidate =
-                        sealed.into_candidate(Lane::Final, Origin::Denied, Outcome::failure(&what, None));
+                    let candidate = sealed.into_candidate(Lane::Final, Origin::Denied, Outcome::failure(&what, None));
                     return Gated::Refused(Candidate { before, ..candidate });
                 }
             }
@@ -224,6 +246,11 @@ fn refused(sealed: Sealed, before: Vec<ContextMessage>, reason: &Reason) -> Gate
 fn join_standing(decision: PreTool, standing: Standing) -> PreTool {
     match (decision, standing) {
         (PreTool::Ask { origin: AskOrigin::Mode, .. }, Standing::Allowed) => PreTool::Allow(Allow::plain()),
+        // Judged already, so it cannot be asked about again; without its permit another input would run.
+        (PreTool::Allow(allow), Standing::Ask(_)) if allow.is_substitute() => PreTool::Deny(Reason::new(
+            DeniedBy::Hook,
+            "a hook wants a confirmation of an input that another hook rewrites, which cannot be expressed",
+        )),
         (PreTool::Allow(_) | PreTool::Ask { origin: AskOrigin::Mode, .. }, Standing::Ask(reason)) => {
             PreTool::Ask { reason, origin: AskOrigin::Hook }
         }

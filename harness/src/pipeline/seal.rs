@@ -107,12 +107,7 @@ pub(super) fn seal_nested(
     seal_as(context, session, request, Some(parent))
 }
 
-fn seal_as(
-    context: &Context,
-    session: &SessionFacts,
-    request: CallRequest,
-    parent: Option<&Identity>,
-) -> Sealed {
+fn seal_as(context: &Context, session: &SessionFacts, request: CallRequest, parent: Option<&Identity>) -> Sealed {
     let CallRequest { call_id, name, arguments } = request;
     let definition = registry::resolve(context, &name);
     let finalizer = finalizer_of(definition.clone());

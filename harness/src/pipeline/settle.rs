@@ -10,10 +10,10 @@ use super::gate::{record_gate, resolve_again};
 use super::identity::Identity;
 use crate::Fut;
 use crate::json::Json;
-use crate::point::panic_text;
 use crate::point::tools::{
     FailureView, Origin, PostAnswer, PostChange, PostExecute, PostResult, PostView, ResultView, ToolResultNote,
 };
+use crate::point::{Point, panic_text, within_grace};
 use crate::registry::Definition;
 use crate::scene::Scene;
 use crate::tool::ErrorInfo;
@@ -88,7 +88,7 @@ async fn post(candidate: &mut Candidate, scene: Scene<'_>) {
             };
             Box::pin(std::future::ready(Ok(answer)))
         };
-        waterfall.run(view, keep).await
+        within_grace(scene.cancel, PostExecute::NAME, waterfall.run(view, keep)).await
     };
     let PostAnswer { change, contexts } = match answer {
         Ok(answer) => answer,
@@ -145,8 +145,9 @@ fn unknown(id: &Identity) -> Outcome {
 }
 
 fn freeze(candidate: Candidate, ran: Option<Json>, scene: Scene<'_>) -> Frozen {
-    let Candidate { id, finalizer, sealed, mut outcome, origin, before, contexts, concludes, body_invoked, took, .. } =
-        candidate;
+    let Candidate {
+        id, finalizer, sealed, mut outcome, origin, before, contexts, concludes, body_invoked, took, ..
+    } = candidate;
     let input = sealed.then(|| id.input());
     match catch_unwind(AssertUnwindSafe(|| finalizer(input, outcome.content()))) {
         Ok(None) => {}

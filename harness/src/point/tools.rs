@@ -413,6 +413,32 @@ impl<'a> SuccessView<'a> {
 }
 
 /// Authority over a failure: there is no `value` (R-113).
+///
+/// ```
+/// # use sluice_harness::{json::Json, point::tools::{FailureView, PostAnswer, SuccessView}, tool::Content};
+/// fn on_success(view: SuccessView<'_>, value: Json) -> PostAnswer {
+///     view.value(value)
+/// }
+/// fn on_failure(view: FailureView<'_>, content: Content) -> PostAnswer {
+///     view.content(content)
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use sluice_harness::{json::Json, point::tools::{FailureView, PostAnswer}};
+/// fn on_failure(view: FailureView<'_>, value: Json) -> PostAnswer {
+///     view.value(value)
+/// }
+/// ```
+///
+/// nor can one answer replace both value and content:
+///
+/// ```compile_fail,E0599
+/// # use sluice_harness::{json::Json, point::tools::{PostAnswer, SuccessView}, tool::Content};
+/// fn both(view: SuccessView<'_>, value: Json, content: Content) -> PostAnswer {
+///     view.value(value).content(content)
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct FailureView<'a> {
     _of: &'a Outcome,

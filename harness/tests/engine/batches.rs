@@ -100,9 +100,8 @@ fn yard() -> (Rig, Arc<Yard>) {
     (rig, yard)
 }
 
-const ARGUMENTS: [&str; 8] = [
-    r#"{"n":0}"#, r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{"n":5}"#, r#"{"n":6}"#, r#"{"n":7}"#,
-];
+const ARGUMENTS: [&str; 8] =
+    [r#"{"n":0}"#, r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{"n":5}"#, r#"{"n":6}"#, r#"{"n":7}"#];
 const IDS: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 
 /// Calls 1, 2, … of these tools, then a final text.
@@ -167,7 +166,9 @@ async fn r_140_only_a_clear_parallel_overlaps() {
 
 #[tokio::test]
 async fn r_140_unknown_tools_and_bad_arguments_are_barriers() {
-    for (name, arguments) in [("nope", "{}"), ("par", r#"{"n":"x"}"#), ("par", "{")] {
+    let unknown = [3, 3, 2, 2, 3, 2, 3];
+    let misfit = [2, 2, 2, 2, 3, 3, 3];
+    for (name, arguments, tally) in [("nope", "{}", unknown), ("par", r#"{"n":"x"}"#, misfit), ("par", "{", misfit)] {
         let (rig, yard) = yard();
         rig.plays([
             Play::Calls(vec![("c1", "par", ARGUMENTS[1]), ("c2", name, arguments), ("c3", "par", ARGUMENTS[3])]),
@@ -186,6 +187,7 @@ async fn r_140_unknown_tools_and_bad_arguments_are_barriers() {
         let cancel = Cancel::new();
         tokio::join!(prompt(&agent, &cancel), watching);
         assert_pairs(&agent, &["c1", "c2", "c3"]);
+        assert_eq!(rig.counts.tally(), tally);
     }
 }
 
@@ -201,6 +203,7 @@ async fn r_141_no_call_starts_before_the_answer_is_complete() {
     let report = prompt(&agent, &Cancel::new()).await;
     assert!(matches!(report.end, TurnEnd::Error { .. }));
     assert!(yard.moves().is_empty() && pairs(&agent).is_empty());
+    assert_eq!(rig.counts.tally(), [0; 7]);
     assert_balanced(&agent);
 }
 
@@ -276,6 +279,7 @@ async fn r_143_a_cap_of_one_is_serial() {
     prompt(&agent, &Cancel::new()).await;
     assert_eq!(pairs(&agent), ["c1", "r1", "c2", "r2", "c3", "r3"]);
     assert_eq!(yard.moves(), [1, -1, 2, -2, 3, -3]);
+    assert_eq!(rig.counts.tally(), [3; 7]);
 }
 
 #[tokio::test]
@@ -371,9 +375,12 @@ async fn r_146_a_ready_head_is_committed_while_a_later_gate_waits() {
 #[tokio::test]
 async fn r_147_a_denied_call_commits_in_its_place() {
     let (rig, yard) = yard();
-    rig.pre(Rank::NORMAL, |view, next| {
-        if view.call().call_id().as_str() == "c2" { ready(Ok(deny("no"))) } else { next.delegate() }
-    });
+    rig.pre(
+        Rank::NORMAL,
+        |view, next| {
+            if view.call().call_id().as_str() == "c2" { ready(Ok(deny("no"))) } else { next.delegate() }
+        },
+    );
     play(&rig, &["par", "par", "par"]);
     let agent = rig.agent();
     let watching = async {
@@ -416,6 +423,29 @@ async fn r_148_a_cancel_in_the_middle_commits_what_ran_and_pairs_what_never_will
     assert_balanced(&agent);
     assert_eq!(rig.counts.tally(), [2, 2, 2, 2, 2, 4, 4]);
     assert_eq!(rig.player.requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn r_148_results_of_what_ran_come_before_the_pairs_also_while_places_are_free() {
+    let (rig, yard) = yard();
+    let cancel = Cancel::new();
+    let fires = cancel.clone();
+    let mut tool = Custom::new(
+        "fires",
+        &rig.counts,
+        Arc::new(move |_| {
+            fires.cancel(CancelCause::User);
+            ready(Ok(Json::of("fired").unwrap()))
+        }),
+    );
+    tool.concurrency = Box::new(|_| Concurrency::Parallel);
+    registry::register(&rig.root, Arc::new(tool)).unwrap();
+    play(&rig, &["par", "fires", "par", "par"]);
+    let agent = rig.agent();
+    prompt(&agent, &cancel).await;
+    assert_eq!(pairs(&agent), ["c1", "c2", "r1", "r2", "c3", "r3", "c4", "r4"]);
+    assert_eq!(yard.moves(), [1, -1]);
+    assert_eq!(rig.counts.tally(), [2, 2, 2, 2, 2, 4, 4]);
 }
 
 #[tokio::test]
@@ -467,6 +497,7 @@ async fn r_155_two_calls_of_one_id_get_a_result_each_and_a_valid_history() {
         assert_pairs(&agent, &["same", "same_2", "same_3"]);
         let said: Vec<_> = results(&agent).iter().map(text).collect();
         assert_eq!(said, ["did 1", "did 2", "did 3"]);
+        assert_eq!(rig.counts.tally(), [3; 7]);
         // Every call of the last request has one result, in order.
         let last = rig.player.requests.lock().unwrap().last().unwrap().messages.clone();
         let ids = |wanted: bool| -> Vec<String> {
@@ -502,4 +533,5 @@ async fn contexts_of_a_batch_come_in_model_order_after_its_last_result() {
         ["tool/call", "tool/result", "tool/call", "tool/result", "context/message", "context/message", "step/end"]
     );
     assert_eq!(logged_contexts(&agent), ["after c1", "after c2"]);
+    assert_eq!(rig.counts.tally(), [2; 7]);
 }

@@ -115,10 +115,15 @@ async fn r_055_a_tool_put_in_its_place_runs_only_what_was_judged() {
 async fn r_075_r_076_a_wrapper_cannot_remove_the_callers_signal_and_post_sees_the_callers() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     // The body's signal is a child: firing the caller's fires it; the wrapper's limit fires it alone.
-    rig.probe("probe", Arc::new(|body| Box::pin(async move {
-        let cause = body.scene().cancel.cancelled().await;
-        Ok(Json::of(&format!("{cause:?}")).unwrap())
-    })));
+    rig.probe(
+        "probe",
+        Arc::new(|body| {
+            Box::pin(async move {
+                let cause = body.scene().cancel.cancelled().await;
+                Ok(Json::of(&format!("{cause:?}")).unwrap())
+            })
+        }),
+    );
     rig.wrap(Rank::NORMAL, |mut dispatch| {
         Box::pin(async move {
             let attempt = dispatch.run(Some(Duration::from_millis(1))).await;
@@ -176,11 +181,7 @@ async fn r_079_a_failing_body_is_its_words_with_a_code_only_where_it_has_one() {
         (Arc::new(|_| ready(Err(ToolFailure::coded("E", "CODE", "coded")))), "Error: coded", Some("CODE")),
         (Arc::new(|_| panic!("text")), "Error: text", None),
         (Arc::new(|_| Box::pin(async { panic!("in {}", "flight") })), "Error: in flight", None),
-        (
-            Arc::new(|_| Box::pin(async { std::panic::panic_any(Odd) })),
-            "Error: <unprintable panic value>",
-            None,
-        ),
+        (Arc::new(|_| Box::pin(async { std::panic::panic_any(Odd) })), "Error: <unprintable panic value>", None),
     ];
     for (act, said, code) in cases {
         let rig = Rig::new();
@@ -205,7 +206,11 @@ async fn a_body_cannot_choose_the_lane_of_a_wrappers_defect() {
 async fn r_080_a_wrappers_own_success_is_validated_and_rendered_like_a_bodys() {
     for (value, said, code) in [
         (r#""mine""#, "<mine>", None),
-        ("[1]", "Error: tool \"probe\" returned an invalid value: value must be a string, and is an array", Some("INVALID_TOOL_OUTPUT")),
+        (
+            "[1]",
+            "Error: tool \"probe\" returned an invalid value: value must be a string, and is an array",
+            Some("INVALID_TOOL_OUTPUT"),
+        ),
     ] {
         let rig = Rig::new();
         let mut tool = Custom::new("probe", &rig.counts, answers("never"));
@@ -222,10 +227,13 @@ async fn r_080_a_wrappers_own_success_is_validated_and_rendered_like_a_bodys() {
 #[tokio::test]
 async fn r_080_an_attempt_kept_from_another_call_is_validated_again_and_concludes_nothing() {
     let rig = Rig::new();
-    rig.probe("first", Arc::new(|mut body| {
-        body.conclude_turn();
-        ready(Ok(Json::of("of the first").unwrap()))
-    }));
+    rig.probe(
+        "first",
+        Arc::new(|mut body| {
+            body.conclude_turn();
+            ready(Ok(Json::of("of the first").unwrap()))
+        }),
+    );
     let mut second = Custom::new("second", &rig.counts, answers("never"));
     second.render = Box::new(|value| vec![Block::text(format!("again: {}", value.view().as_str().unwrap()))]);
     registry::register(&rig.root, Arc::new(second)).unwrap();
@@ -268,10 +276,13 @@ async fn r_081_a_wrappers_own_failure_is_seen_by_post_execute() {
 async fn a_failing_wrapper_goes_straight_to_the_end_and_keeps_what_the_body_deferred() {
     for panics in [false, true] {
         let rig = Rig::new();
-        rig.probe("probe", Arc::new(|mut body| {
-            body.defer(context("deferred"));
-            ready(Ok(Json::of("ok").unwrap()))
-        }));
+        rig.probe(
+            "probe",
+            Arc::new(|mut body| {
+                body.defer(context("deferred"));
+                ready(Ok(Json::of("ok").unwrap()))
+            }),
+        );
         rig.wrap(Rank::NORMAL, move |mut dispatch| {
             Box::pin(async move {
                 dispatch.run(None).await;
@@ -291,11 +302,14 @@ async fn a_failing_wrapper_goes_straight_to_the_end_and_keeps_what_the_body_defe
 async fn r_082_contexts_come_in_order_and_survive_a_failing_body() {
     for fails in [false, true] {
         let rig = Rig::new();
-        rig.probe("probe", Arc::new(move |mut body| {
-            body.defer(context("body 1"));
-            body.defer(context("body 2"));
-            ready(if fails { Err(ToolFailure::new("no")) } else { Ok(Json::of("ok").unwrap()) })
-        }));
+        rig.probe(
+            "probe",
+            Arc::new(move |mut body| {
+                body.defer(context("body 1"));
+                body.defer(context("body 2"));
+                ready(if fails { Err(ToolFailure::new("no")) } else { Ok(Json::of("ok").unwrap()) })
+            }),
+        );
         rig.wrap(Rank::NORMAL, |mut dispatch| {
             Box::pin(async move { Ok(dispatch.run(None).await.with_context(context("wrapper"))) })
         });
@@ -309,13 +323,16 @@ async fn r_082_contexts_come_in_order_and_survive_a_failing_body() {
 async fn r_083_a_concluding_success_ends_the_turn_and_a_failure_never_does() {
     for (how, concludes) in [("success", true), ("failure", false), ("blocked", false), ("context", false)] {
         let rig = Rig::new();
-        rig.probe("probe", Arc::new(move |mut body| {
-            body.conclude_turn();
-            if how == "context" {
-                body.defer(context("pending"));
-            }
-            ready(if how == "failure" { Err(ToolFailure::new("no")) } else { Ok(Json::of("ok").unwrap()) })
-        }));
+        rig.probe(
+            "probe",
+            Arc::new(move |mut body| {
+                body.conclude_turn();
+                if how == "context" {
+                    body.defer(context("pending"));
+                }
+                ready(if how == "failure" { Err(ToolFailure::new("no")) } else { Ok(Json::of("ok").unwrap()) })
+            }),
+        );
         rig.post(Rank::NORMAL, move |view, next| match view.result() {
             PostResult::Success(success) if how == "blocked" => ready(Ok(success.block(vec![Block::text("no")]))),
             _ => next.delegate(),
@@ -332,11 +349,14 @@ async fn r_083_a_concluding_success_ends_the_turn_and_a_failure_never_does() {
 async fn r_086_a_retrying_wrapper_knows_whether_the_body_was_started() {
     let rig = Rig::new();
     let tries = Arc::new(AtomicUsize::new(0));
-    rig.probe("probe", Arc::new(move |mut body| {
-        let n = tries.fetch_add(1, Ordering::SeqCst);
-        body.defer(context(if n == 0 { "first" } else { "second" }));
-        ready(if n == 0 { Err(ToolFailure::new("flaky")) } else { Ok(Json::of("ok").unwrap()) })
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |mut body| {
+            let n = tries.fetch_add(1, Ordering::SeqCst);
+            body.defer(context(if n == 0 { "first" } else { "second" }));
+            ready(if n == 0 { Err(ToolFailure::new("flaky")) } else { Ok(Json::of("ok").unwrap()) })
+        }),
+    );
     let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
     let told = Arc::clone(&seen);
     rig.wrap(Rank::NORMAL, move |mut dispatch| {
@@ -356,25 +376,35 @@ async fn r_086_a_retrying_wrapper_knows_whether_the_body_was_started() {
     assert_eq!(rig.counts.tally(), [1, 1, 1, 2, 1, 1, 1]);
 }
 
-/// A tool with a budget of a second whose body sleeps for `body`, then ends with its signal or without.
+/// A tool with a budget of a second whose body takes `body`, and whose caller cancels `cancel_at` after its start.
+///
+/// The clock is paused, and goes on whenever nothing else does; so nothing but the body's own time may wait by it.
 async fn timed(body: Duration, cancel_at: Option<Duration>, fails: bool) -> (Rig, sluice_harness::agent::Agent) {
     let (rig, cancel) = (Rig::new(), Cancel::new());
-    let mut tool = Probe::new("probe", &rig.counts, Arc::new(move |_| Box::pin(async move {
-        tokio::time::sleep(body).await;
-        if fails { Err(ToolFailure::new("late words")) } else { Ok(Json::of("in time").unwrap()) }
-    })));
+    let fired = cancel.clone();
+    let mut tool = Probe::new(
+        "probe",
+        &rig.counts,
+        Arc::new(move |_| {
+            let fired = fired.clone();
+            let firing = async move {
+                if let Some(at) = cancel_at {
+                    tokio::time::sleep(at).await;
+                    fired.cancel(CancelCause::User);
+                }
+            };
+            Box::pin(async move {
+                tokio::join!(tokio::time::sleep(body), firing);
+                if fails { Err(ToolFailure::new("late words")) } else { Ok(Json::of("in time").unwrap()) }
+            })
+        }),
+    );
     tool.timeout = Some(Duration::from_secs(1));
     rig.tool(tool);
     rig.root.wrap(Rank::NORMAL, TimeoutPolicy).unwrap();
     rig.plays([Play::Calls(vec![("c1", "probe", "{}")]), Play::Text("done")]);
     let agent = rig.agent();
-    let firing = async {
-        if let Some(at) = cancel_at {
-            tokio::time::sleep(at).await;
-            cancel.cancel(CancelCause::User);
-        }
-    };
-    tokio::join!(prompt(&agent, &cancel), firing);
+    agent.prompt(vec![Block::text("go")], &cancel).await;
     assert_pairs(&agent, &["c1"]);
     (rig, agent)
 }
@@ -402,16 +432,24 @@ async fn r_085_a_time_budget_races_the_body_and_the_caller_in_four_ways() {
 #[tokio::test(start_paused = true)]
 async fn r_085_an_inner_wrappers_own_limit_is_not_taken_for_the_tools_budget() {
     let rig = Rig::new();
-    let mut tool = Probe::new("probe", &rig.counts, Arc::new(|body| Box::pin(async move {
-        body.scene().cancel.cancelled().await;
-        Err(ToolFailure::new("stopped early"))
-    })));
+    let mut tool = Probe::new(
+        "probe",
+        &rig.counts,
+        Arc::new(|body| {
+            Box::pin(async move {
+                body.scene().cancel.cancelled().await;
+                Err(ToolFailure::new("stopped early"))
+            })
+        }),
+    );
     tool.timeout = Some(Duration::from_secs(60));
     rig.tool(tool);
     rig.root.wrap(Rank::NORMAL, TimeoutPolicy).unwrap();
     rig.wrap(Rank(1), |mut dispatch| Box::pin(async move { Ok(dispatch.run(Some(Duration::from_secs(1))).await) }));
-    let one = one(&rig, "probe", "{}").await;
-    assert_eq!(text(&one.result), "Error: stopped early");
+    rig.plays([Play::Calls(vec![("c1", "probe", "{}")]), Play::Text("done")]);
+    let agent = rig.agent();
+    agent.prompt(vec![Block::text("go")], &Cancel::new()).await;
+    assert_eq!(text(&results(&agent)[0]), "Error: stopped early");
     assert_eq!(rig.counts.tally(), ALL);
 }
 
@@ -419,13 +457,19 @@ async fn r_085_an_inner_wrappers_own_limit_is_not_taken_for_the_tools_budget() {
 async fn r_153_the_budget_of_one_call_does_not_touch_its_sibling() {
     let rig = Rig::new();
     for (name, wait, timeout) in [("slow", 100, Some(1)), ("steady", 50, None)] {
-        let mut tool = Custom::new(name, &rig.counts, Arc::new(move |body| Box::pin(async move {
-            let sleep = tokio::time::sleep(Duration::from_secs(wait));
-            tokio::select! {
-                () = sleep => Ok(Json::of("done").unwrap()),
-                _ = body.scene().cancel.cancelled() => Err(ToolFailure::new("stopped")),
-            }
-        })));
+        let mut tool = Custom::new(
+            name,
+            &rig.counts,
+            Arc::new(move |body| {
+                Box::pin(async move {
+                    let sleep = tokio::time::sleep(Duration::from_secs(wait));
+                    tokio::select! {
+                        () = sleep => Ok(Json::of("done").unwrap()),
+                        _ = body.scene().cancel.cancelled() => Err(ToolFailure::new("stopped")),
+                    }
+                })
+            }),
+        );
         tool.timeout = timeout.map(Duration::from_secs);
         tool.concurrency = Box::new(|_| sluice_harness::tool::Concurrency::Parallel);
         registry::register(&rig.root, Arc::new(tool)).unwrap();

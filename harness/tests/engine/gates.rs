@@ -5,14 +5,19 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use sluice_harness::cancel::{Cancel, CancelCause};
 use sluice_harness::context::Rank;
-use sluice_harness::ids::Seq;
+use sluice_harness::ids::{CallId, Seq};
 use sluice_harness::log::event::{ApprovalAsked, ApprovalDecided};
-use sluice_harness::pipeline::Token;
+use sluice_harness::pipeline::{CallRequest, Gated, Token, gate, seal, settle};
 use sluice_harness::point::ListenerFault;
 use sluice_harness::point::approval::Approval;
-use sluice_harness::point::tools::{AskOrigin, DeniedBy, Guard, PreAnswer, PreExecute, PreTool, Reason, ToolResultNote};
+use sluice_harness::point::session::SessionStart;
+use sluice_harness::point::tools::{
+    AskOrigin, DeniedBy, Guard, PreAnswer, PreExecute, PreTool, Reason, ToolResultNote,
+};
 use sluice_harness::registry;
+use sluice_harness::scene::SessionScene;
 use sluice_harness::seam::approval::ApprovalOutcome;
 
 use crate::kit::{Custom, One, allow, ask, assert_pairs, context, deny, logged_contexts, on, on_in, one, ready, sees};
@@ -33,7 +38,11 @@ async fn r_050_r_051_r_052_every_stage_sees_the_same_sealed_identity() {
         move |call: &sluice_harness::pipeline::Identity| {
             let all = format!(
                 "{} {} {} {} {}",
-                call.call_id(), call.root_call_id(), call.name(), call.input(), call.is_nested()
+                call.call_id(),
+                call.root_call_id(),
+                call.name(),
+                call.input(),
+                call.is_nested()
             );
             seen.lock().unwrap().push((stage, call.token(), all));
         }
@@ -44,7 +53,12 @@ async fn r_050_r_051_r_052_every_stage_sees_the_same_sealed_identity() {
         next.delegate()
     });
     let guard = note("guard");
-    rig.root.guard(Guard::new("looks", move |view| { guard(view.call); None })).unwrap();
+    rig.root
+        .guard(Guard::new("looks", move |view| {
+            guard(view.call);
+            None
+        }))
+        .unwrap();
     let wrapper = note("wrapper");
     rig.wrap(Rank::NORMAL, move |mut dispatch| {
         wrapper(dispatch.call());
@@ -60,10 +74,13 @@ async fn r_050_r_051_r_052_every_stage_sees_the_same_sealed_identity() {
     sees::<ToolResultNote, _>(&rig, move |view| observer(view.call.unwrap()));
     let body: Arc<Mutex<String>> = Arc::default();
     let told = Arc::clone(&body);
-    rig.probe("probe", Arc::new(move |view| {
-        *told.lock().unwrap() = format!("{} {}", view.call_id(), view.input());
-        ready(Ok(crate::kit::json(r#""ok""#)))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |view| {
+            *told.lock().unwrap() = format!("{} {}", view.call_id(), view.input());
+            ready(Ok(crate::kit::json(r#""ok""#)))
+        }),
+    );
     let one = one(&rig, "probe", r#"{ "n" : 7 }"#).await;
     let seen = seen.lock().unwrap();
     let stages: Vec<_> = seen.iter().map(|(stage, _, _)| *stage).collect();
@@ -315,7 +332,13 @@ async fn r_014_guards_run_from_the_farthest_scope_in_and_one_added_by_a_guard_is
     let agent = rig.agent();
     let order: Arc<Mutex<Vec<&str>>> = Arc::default();
     let seen = Arc::clone(&order);
-    agent.context().guard(Guard::new("own", move |_| { seen.lock().unwrap().push("own"); None })).unwrap();
+    agent
+        .context()
+        .guard(Guard::new("own", move |_| {
+            seen.lock().unwrap().push("own");
+            None
+        }))
+        .unwrap();
     let (seen, root, once) = (Arc::clone(&order), rig.root.clone(), AtomicUsize::new(0));
     rig.root
         .guard(Guard::new("global", move |_| {
@@ -361,12 +384,17 @@ async fn r_072_arguments_that_do_not_fit_ask_nobody_and_run_nothing() {
 /// Runs a call of a tool that keeps what its body and its finalizer were given.
 async fn spied(arguments: &'static str) -> (Rig, One, Vec<String>, Vec<Option<String>>) {
     let rig = Rig::new();
-    let (bodies, finals): (Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<Option<String>>>>) = Default::default();
+    let bodies: Arc<Mutex<Vec<String>>> = Arc::default();
+    let finals: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
     let body = Arc::clone(&bodies);
-    let mut tool = Custom::new("probe", &rig.counts, Arc::new(move |view| {
-        body.lock().unwrap().push(view.input().text().to_owned());
-        ready(Ok(crate::kit::json(r#""ok""#)))
-    }));
+    let mut tool = Custom::new(
+        "probe",
+        &rig.counts,
+        Arc::new(move |view| {
+            body.lock().unwrap().push(view.input().text().to_owned());
+            ready(Ok(crate::kit::json(r#""ok""#)))
+        }),
+    );
     tool.parameters = r#"{"type":"object","properties":{"n":{}}}"#;
     let seen = Arc::clone(&finals);
     tool.finalize = Box::new(move |input, _| {
@@ -382,7 +410,8 @@ async fn spied(arguments: &'static str) -> (Rig, One, Vec<String>, Vec<Option<St
 #[tokio::test]
 async fn r_035_r_036_arguments_that_cannot_be_kept_losslessly_are_one_result_without_policy() {
     let deep: &'static str = Box::leak(format!("{{\"n\":{}{}}}", "[".repeat(200), "]".repeat(200)).into_boxed_str());
-    for arguments in [r#"{"n":1,"n":2}"#, r#"{"n":-0}"#, r#"{"n":1e999}"#, r#"{"n":1e-999}"#, r#"{"n":"\ud800"}"#, deep] {
+    for arguments in [r#"{"n":1,"n":2}"#, r#"{"n":-0}"#, r#"{"n":1e999}"#, r#"{"n":1e-999}"#, r#"{"n":"\ud800"}"#, deep]
+    {
         let (rig, one, bodies, finals) = spied(arguments).await;
         let said = text(&one.result);
         assert!(said.starts_with("Error: tool execution arguments must be losslessly JSON-serializable"), "{said}");
@@ -433,12 +462,8 @@ async fn r_036_r_038_what_the_log_says_ran_is_what_ran_digit_for_digit() {
 #[tokio::test]
 async fn contexts_of_pre_execute_are_kept_on_every_lane() {
     type Answer = fn() -> PreAnswer;
-    let lanes: [(&str, Answer); 4] = [
-        ("allow", allow),
-        ("deny", || deny("no")),
-        ("ask", || ask(None, AskOrigin::Rule)),
-        ("guard", allow),
-    ];
+    let lanes: [(&str, Answer); 4] =
+        [("allow", allow), ("deny", || deny("no")), ("ask", || ask(None, AskOrigin::Rule)), ("guard", allow)];
     for (lane, answer) in lanes {
         let rig = Rig::new();
         rig.probe("probe", answers("ok"));
@@ -455,4 +480,49 @@ async fn contexts_of_pre_execute_are_kept_on_every_lane() {
         );
         assert!(result < context, "{lane}");
     }
+}
+
+#[tokio::test]
+async fn r_065_a_question_outside_of_a_turn_has_nobody_to_go_to() {
+    let rig = Rig::new();
+    rig.probe("probe", answers("never"));
+    rig.pre(Rank::NORMAL, |_, _| ready(Ok(ask(None, AskOrigin::Rule))));
+    let questions = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&questions);
+    on::<Approval, _>(&rig, Rank::NORMAL, move |_, _| {
+        bump(&counted);
+        ready(Ok(ApprovalOutcome::AllowedOnce))
+    });
+    let found: Arc<Mutex<Option<SessionScene>>> = Arc::default();
+    let keeps = Arc::clone(&found);
+    sees::<SessionStart, _>(&rig, move |view| *keeps.lock().unwrap() = Some(view.scene.clone()));
+    let agent = rig.agent();
+    let owned = found.lock().unwrap().take().unwrap();
+    let request = CallRequest { call_id: CallId::new("x"), name: "probe".into(), arguments: "{}".into() };
+    let sealed = seal(agent.context(), agent.session(), request);
+    let Gated::Refused(candidate) = gate(sealed, owned.scene()).await else { panic!("it passed") };
+    let frozen = settle(candidate, owned.scene()).await;
+    let said = r#"tool "probe" requires approval, but no turn is open to ask in"#;
+    assert_eq!(frozen.outcome().failure_text(), Some(said));
+    assert_eq!(questions.load(Ordering::SeqCst), 0);
+    assert_eq!(rig.counts.tally(), [1, 0, 0, 0, 0, 1, 1]);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_that_is_cancelled_already() {
+    let (rig, cancel) = (Rig::new(), Cancel::new());
+    rig.probe("probe", answers("never"));
+    let fires = cancel.clone();
+    rig.pre(Rank::NORMAL, move |_, _| {
+        fires.cancel(CancelCause::User);
+        ready(Ok(ask(None, AskOrigin::Rule)))
+    });
+    on::<Approval, _>(&rig, Rank::NORMAL, |_, _| panic!("somebody was asked"));
+    rig.plays([Play::Calls(vec![("c1", "probe", "{}")])]);
+    let agent = rig.agent();
+    prompt(&agent, &cancel).await;
+    assert_pairs(&agent, &["c1"]);
+    assert_eq!(text(&results(&agent)[0]), "Error: tool call aborted before dispatch");
+    assert!(!crate::rig::kinds(&agent).iter().any(|k| k.starts_with("approval/asked")));
+    assert_eq!(rig.counts.tally(), NO_BODY);
 }

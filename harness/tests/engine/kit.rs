@@ -21,7 +21,7 @@ use sluice_harness::point::tools::{Allow, AskOrigin, DeniedBy, PreAnswer, PreToo
 use sluice_harness::point::{Listener, ListenerFault, Next, Note, Observer, Point};
 use sluice_harness::scene::SessionFacts;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, NoticeLevel};
-use sluice_harness::seam::model::Model;
+use sluice_harness::seam::model::{Model, ModelFault, ModelInfo, ModelRequest, ModelStream};
 use sluice_harness::tool::{
     BodyView, CallCard, CallFacts, CallKind, Concurrency, Content, ResultCard, Tool, ToolFailure, Verdict,
 };
@@ -110,6 +110,9 @@ where
 
 type Finalize = Box<dyn Fn(Option<&Json>, &[Block]) -> Option<Content> + Send + Sync>;
 
+type Meta = Box<dyn Fn(&Json) -> Option<Json> + Send + Sync>;
+type Shows = Box<dyn Fn(&[Block], Option<&Json>) -> ResultCard + Send + Sync>;
+
 /// A tool with every seam open; counts bodies and finalizers.
 pub(crate) struct Custom {
     pub(crate) name: &'static str,
@@ -119,11 +122,11 @@ pub(crate) struct Custom {
     pub(crate) finalize: Finalize,
     pub(crate) render: Box<dyn Fn(&Json) -> Content + Send + Sync>,
     pub(crate) verdict: Box<dyn Fn(&Json) -> Verdict + Send + Sync>,
-    pub(crate) meta: Box<dyn Fn(&Json) -> Option<Json> + Send + Sync>,
+    pub(crate) meta: Meta,
     pub(crate) concurrency: Box<dyn Fn(&Json) -> Concurrency + Send + Sync>,
     pub(crate) facts: Box<dyn Fn(&Json) -> CallFacts + Send + Sync>,
     pub(crate) card: Box<dyn Fn(&Json) -> CallCard + Send + Sync>,
-    pub(crate) result_card: Box<dyn Fn(&[Block], Option<&Json>) -> ResultCard + Send + Sync>,
+    pub(crate) result_card: Shows,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -196,6 +199,27 @@ impl Tool for Custom {
     fn finalize(&self, input: Option<&Json>, content: &[Block]) -> Option<Content> {
         bump(&self.counts.finalizer);
         (self.finalize)(input, content)
+    }
+}
+
+type Streams = dyn Fn(ModelRequest, Cancel) -> Fut<'static, Result<Box<dyn ModelStream>, ModelFault>> + Send + Sync;
+
+/// A model given by two closures.
+pub(crate) struct FnModel {
+    pub(crate) info: Box<dyn Fn() -> ModelInfo + Send + Sync>,
+    pub(crate) stream: Box<Streams>,
+}
+
+impl Model for FnModel {
+    fn info(&self) -> ModelInfo {
+        (self.info)()
+    }
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest,
+        cancel: &'a Cancel,
+    ) -> Fut<'a, Result<Box<dyn ModelStream>, ModelFault>> {
+        (self.stream)(request, cancel.clone())
     }
 }
 
@@ -288,11 +312,7 @@ pub(crate) async fn one(rig: &Rig, name: &'static str, arguments: &'static str) 
 /// The context messages of the log in order.
 pub(crate) fn logged_contexts(agent: &Agent) -> Vec<String> {
     let events = agent.log().since(Seq(0));
-    events
-        .iter()
-        .filter_map(|e| e.decode::<sluice_harness::log::event::ContextAdded>())
-        .map(|c| c.text)
-        .collect()
+    events.iter().filter_map(|e| e.decode::<sluice_harness::log::event::ContextAdded>()).map(|c| c.text).collect()
 }
 
 /// The last `turn/end` of the log, which must be its last event.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sluice_harness::Fut;
 use sluice_harness::agent::{Agent, AgentSpec, Limits, RetryPolicy, TurnReport};
-use sluice_harness::cancel::Cancel;
+use sluice_harness::cancel::{Cancel, CancelCause};
 use sluice_harness::content::{Block, plain_text};
 use sluice_harness::context::{Context, Rank};
 use sluice_harness::ids::{Seq, SessionId};
@@ -26,12 +26,8 @@ use sluice_harness::point::{Listener, ListenerFault, Next, Observer};
 use sluice_harness::registry;
 use sluice_harness::scene::SessionFacts;
 use sluice_harness::seam::live::Silent;
-use sluice_harness::seam::model::{
-    Model, ModelEvent, ModelFault, ModelInfo, ModelRequest, ModelStream, StopReason,
-};
-use sluice_harness::tool::{
-    BodyView, CallCard, CallKind, Concurrency, Content, Tool, ToolFailure,
-};
+use sluice_harness::seam::model::{Model, ModelEvent, ModelFault, ModelInfo, ModelRequest, ModelStream, StopReason};
+use sluice_harness::tool::{BodyView, CallCard, CallKind, Concurrency, Content, Tool, ToolFailure};
 use tempfile::TempDir;
 
 /// A watchdog for whatever a test awaits.
@@ -202,6 +198,8 @@ pub(crate) enum Play {
     Events(Vec<Result<ModelEvent, ModelFault>>),
     /// Never answers.
     Hang,
+    /// These, and then the signal fires and nothing more comes.
+    Stalls(Vec<ModelEvent>, Cancel),
 }
 
 /// A model that plays exchanges in order and keeps the requests.
@@ -211,14 +209,18 @@ pub(crate) struct Player {
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
 }
 
-struct Tape(VecDeque<Result<ModelEvent, ModelFault>>, bool);
+struct Tape(VecDeque<Result<ModelEvent, ModelFault>>, bool, Option<Cancel>);
 
 impl ModelStream for Tape {
     fn next(&mut self) -> Fut<'_, Option<Result<ModelEvent, ModelFault>>> {
         let next = self.0.pop_front();
         let hang = self.1;
+        let fires = self.2.clone();
         Box::pin(async move {
             if next.is_none() && hang {
+                if let Some(fires) = fires {
+                    fires.cancel(CancelCause::User);
+                }
                 std::future::pending::<()>().await;
             }
             next
@@ -230,19 +232,15 @@ impl Model for Player {
     fn info(&self) -> ModelInfo {
         ModelInfo { provider: "test".into(), model: "player".into(), effort: None, context_window: None }
     }
-    fn stream<'a>(
-        &'a self,
-        request: ModelRequest,
-        _: &'a Cancel,
-    ) -> Fut<'a, Result<Box<dyn ModelStream>, ModelFault>> {
+    fn stream<'a>(&'a self, request: ModelRequest, _: &'a Cancel) -> Fut<'a, Result<Box<dyn ModelStream>, ModelFault>> {
         self.requests.lock().unwrap().push(request);
         let play = self.plays.lock().unwrap().pop_front().expect("the model was asked once too often");
         Box::pin(async move {
+            let mut fires = None;
             let (events, hang) = match play {
-                Play::Text(text) => (
-                    vec![Ok(ModelEvent::Text(text.into())), Ok(ModelEvent::Stop(StopReason::EndTurn))],
-                    false,
-                ),
+                Play::Text(text) => {
+                    (vec![Ok(ModelEvent::Text(text.into())), Ok(ModelEvent::Stop(StopReason::EndTurn))], false)
+                }
                 Play::Calls(calls) => {
                     let mut events: Vec<_> = calls
                         .into_iter()
@@ -258,9 +256,13 @@ impl Model for Player {
                     (events, false)
                 }
                 Play::Events(events) => (events, false),
+                Play::Stalls(events, cancel) => {
+                    fires = Some(cancel);
+                    (events.into_iter().map(Ok).collect(), true)
+                }
                 Play::Hang => (vec![Ok(ModelEvent::Text("half of it".into()))], true),
             };
-            Ok(Box::new(Tape(events.into(), hang)) as Box<dyn ModelStream>)
+            Ok(Box::new(Tape(events.into(), hang, fires)) as Box<dyn ModelStream>)
         })
     }
 }

@@ -12,9 +12,7 @@ use sluice_harness::ids::Seq;
 use sluice_harness::json::Json;
 use sluice_harness::pipeline::{Attempt, Outcome};
 use sluice_harness::point::ListenerFault;
-use sluice_harness::point::tools::{
-    AskOrigin, DeniedBy, Guard, Origin, PostResult, PreAnswer, Reason, ToolResultNote,
-};
+use sluice_harness::point::tools::{AskOrigin, DeniedBy, Guard, Origin, PostResult, PreAnswer, Reason, ToolResultNote};
 use sluice_harness::registry;
 use sluice_harness::tool::{ToolFailure, Verdict};
 
@@ -40,7 +38,12 @@ async fn r_110_post_execute_sees_every_result_but_those_of_defects_and_of_what_n
     let body: Scene = |rig| rig.probe("probe", answers("ok"));
     let cases: [(&str, Scene, &str, Option<Origin>); 13] = [
         ("success", body, "{}", Some(Origin::Body)),
-        ("failing body", |rig| rig.probe("probe", Arc::new(|_| ready(Err(ToolFailure::new("no"))))), "{}", Some(Origin::Body)),
+        (
+            "failing body",
+            |rig| rig.probe("probe", Arc::new(|_| ready(Err(ToolFailure::new("no"))))),
+            "{}",
+            Some(Origin::Body),
+        ),
         ("panicking body", |rig| rig.probe("probe", Arc::new(|_| panic!("no"))), "{}", Some(Origin::Body)),
         ("invalid value", |rig| rig.probe("probe", Arc::new(|_| ready(Ok(json("7"))))), "{}", Some(Origin::Body)),
         ("unknown tool", |_| {}, "{}", Some(Origin::Unknown)),
@@ -144,13 +147,21 @@ async fn r_111_other_content_leaves_the_value_and_a_failure_stays_one() {
 async fn r_112_another_value_is_validated_and_projected_again_and_contexts_are_kept() {
     for (value, said, code) in [
         (r#""other""#, "<other>", None),
-        ("7", "Error: tool \"probe\" returned an invalid value: value must be a string, and is an integer", Some("INVALID_TOOL_OUTPUT")),
+        (
+            "7",
+            "Error: tool \"probe\" returned an invalid value: value must be a string, and is an integer",
+            Some("INVALID_TOOL_OUTPUT"),
+        ),
     ] {
         let rig = Rig::new();
-        let mut tool = Custom::new("probe", &rig.counts, Arc::new(|mut body| {
-            body.defer(context("body"));
-            ready(Ok(Json::of("first").unwrap()))
-        }));
+        let mut tool = Custom::new(
+            "probe",
+            &rig.counts,
+            Arc::new(|mut body| {
+                body.defer(context("body"));
+                ready(Ok(Json::of("first").unwrap()))
+            }),
+        );
         tool.render = Box::new(|value| vec![Block::text(format!("<{}>", value.view().as_str().unwrap()))]);
         tool.meta = Box::new(|value| Some(value.clone()));
         registry::register(&rig.root, Arc::new(tool)).unwrap();
@@ -169,8 +180,7 @@ async fn r_112_another_value_is_validated_and_projected_again_and_contexts_are_k
 #[tokio::test]
 async fn r_055_another_value_for_a_tool_that_vanished_is_unknown() {
     let rig = Rig::new();
-    let registered =
-        registry::register(&rig.root, Arc::new(Probe::new("probe", &rig.counts, answers("ok")))).unwrap();
+    let registered = registry::register(&rig.root, Arc::new(Probe::new("probe", &rig.counts, answers("ok")))).unwrap();
     rig.post(Rank::NORMAL, move |view, _| {
         registered.end();
         let PostResult::Success(success) = view.result() else { panic!("failed") };
@@ -193,10 +203,14 @@ async fn r_114_a_block_replaces_the_result_by_its_feedback() {
     for (feedback, message) in cases {
         for fails in [false, true] {
             let rig = Rig::new();
-            let mut tool = Custom::new("probe", &rig.counts, Arc::new(move |mut body| {
-                body.defer(context("body"));
-                ready(if fails { Err(ToolFailure::coded("E", "CODE", "no")) } else { Ok(Json::of("ok").unwrap()) })
-            }));
+            let mut tool = Custom::new(
+                "probe",
+                &rig.counts,
+                Arc::new(move |mut body| {
+                    body.defer(context("body"));
+                    ready(if fails { Err(ToolFailure::coded("E", "CODE", "no")) } else { Ok(Json::of("ok").unwrap()) })
+                }),
+            );
             tool.meta = Box::new(|_| Some(json("1")));
             registry::register(&rig.root, Arc::new(tool)).unwrap();
             let given = feedback.clone();
@@ -221,10 +235,13 @@ async fn r_114_a_block_replaces_the_result_by_its_feedback() {
 #[tokio::test]
 async fn r_115_r_116_r_118_contexts_keep_their_order_and_are_never_merged() {
     let rig = Rig::new();
-    rig.probe("probe", Arc::new(|mut body| {
-        body.defer(context("body"));
-        ready(Ok(Json::of("ok").unwrap()))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(|mut body| {
+            body.defer(context("body"));
+            ready(Ok(Json::of("ok").unwrap()))
+        }),
+    );
     rig.pre(Rank::NORMAL, |_, next| {
         Box::pin(async move { Ok(PreAnswer { contexts: vec![context("pre")], ..next.delegate().await? }) })
     });
@@ -247,10 +264,13 @@ async fn r_115_r_116_r_118_contexts_keep_their_order_and_are_never_merged() {
 async fn contexts_of_pre_execute_outlive_a_block_and_a_failing_post_execute() {
     for blocks in [true, false] {
         let rig = Rig::new();
-        rig.probe("probe", Arc::new(|mut body| {
-            body.defer(context("body"));
-            ready(Ok(Json::of("ok").unwrap()))
-        }));
+        rig.probe(
+            "probe",
+            Arc::new(|mut body| {
+                body.defer(context("body"));
+                ready(Ok(Json::of("ok").unwrap()))
+            }),
+        );
         rig.pre(Rank::NORMAL, |_, next| {
             Box::pin(async move { Ok(PreAnswer { contexts: vec![context("pre")], ..next.delegate().await? }) })
         });
@@ -301,9 +321,13 @@ async fn a_value_whose_verdict_is_failed_is_an_error_with_a_value() {
 async fn r_126_a_finalizer_may_replace_the_content_and_nothing_else() {
     for fails in [false, true] {
         let rig = Rig::new();
-        let mut tool = Custom::new("probe", &rig.counts, Arc::new(move |_| {
-            ready(if fails { Err(ToolFailure::coded("E", "CODE", "no")) } else { Ok(Json::of("ok").unwrap()) })
-        }));
+        let mut tool = Custom::new(
+            "probe",
+            &rig.counts,
+            Arc::new(move |_| {
+                ready(if fails { Err(ToolFailure::coded("E", "CODE", "no")) } else { Ok(Json::of("ok").unwrap()) })
+            }),
+        );
         tool.finalize = Box::new(|input, content| {
             assert_eq!(input.unwrap().text(), "{}");
             Some(vec![content[0].clone(), Block::text("(signed)")])
@@ -359,6 +383,7 @@ async fn r_130_observers_see_the_value_and_the_log_never_does() {
     assert_eq!(value.text(), r#""VALUE-MARKER""#);
     let file = std::fs::read_to_string(one.agent.log().path()).unwrap();
     assert!(file.contains("rendered") && !file.contains("VALUE-MARKER"));
+    assert_eq!(rig.counts.tally(), ALL);
 }
 
 /// What a stage does to the call.
@@ -385,20 +410,39 @@ fn staged(rig: &Rig, stage: &'static str, what: Do) {
     });
     let mut tool = Custom::new("probe", &rig.counts, act);
     let panics = move |here: &str| assert!(!(stage == here && what == Do::Panic), "broke");
-    tool.finalize = Box::new(move |_, _| { panics("finalizer"); None });
-    tool.facts = Box::new(move |_| { panics("facts"); Default::default() });
-    tool.concurrency = Box::new(move |_| { panics("classifier"); sluice_harness::tool::Concurrency::Parallel });
+    tool.finalize = Box::new(move |_, _| {
+        panics("finalizer");
+        None
+    });
+    tool.facts = Box::new(move |_| {
+        panics("facts");
+        Default::default()
+    });
+    tool.concurrency = Box::new(move |_| {
+        panics("classifier");
+        sluice_harness::tool::Concurrency::Parallel
+    });
     tool.card = Box::new(move |_| {
         panics("card");
         sluice_harness::tool::CallCard {
-            title: "t".into(), kind: sluice_harness::tool::CallKind::Other, items: vec![], locations: vec![],
+            title: "t".into(),
+            kind: sluice_harness::tool::CallKind::Other,
+            items: vec![],
+            locations: vec![],
         }
     });
-    tool.result_card = Box::new(move |_, _| { panics("result card"); Default::default() });
+    tool.result_card = Box::new(move |_, _| {
+        panics("result card");
+        Default::default()
+    });
     registry::register(&rig.root, Arc::new(tool)).unwrap();
     match stage {
         "pre" => rig.pre(Rank::NORMAL, move |_, _| ready(does(what, crate::kit::allow()))),
-        "guard" => drop(rig.root.guard(Guard::new("stage", move |_| does(what, ()).err().map(|_| Reason::new(DeniedBy::Guard, "broke"))))),
+        "guard" => {
+            drop(rig.root.guard(Guard::new("stage", move |_| {
+                does(what, ()).err().map(|_| Reason::new(DeniedBy::Guard, "broke"))
+            })))
+        }
         "wrapper" => rig.wrap(Rank::NORMAL, move |_| ready(does(what, Attempt::success(json(r#""ok""#))))),
         "post" => rig.post(Rank::NORMAL, move |view, _| ready(does(what, keep(view)))),
         "observer" => sees::<ToolResultNote, _>(rig, move |_| assert!(what != Do::Panic, "broke")),

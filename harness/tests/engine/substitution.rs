@@ -15,8 +15,7 @@ use sluice_harness::pipeline::{CallRequest, Gated, Identity, Permit, Token, gate
 use sluice_harness::point::ListenerFault;
 use sluice_harness::point::approval::Approval;
 use sluice_harness::point::tools::{
-    Allow, AskOrigin, DeniedBy, Guard, PolicyView, PostResult, PreAnswer, PreTool, Reason, Standing,
-    ToolResultNote,
+    Allow, AskOrigin, DeniedBy, Guard, PolicyView, PostResult, PreAnswer, PreTool, Reason, Standing, ToolResultNote,
 };
 use sluice_harness::registry;
 use sluice_harness::seam::approval::ApprovalOutcome;
@@ -62,7 +61,8 @@ async fn r_057_a_rewrite_runs_as_a_nested_call_and_the_log_holds_both() {
     let rig = Rig::new();
     echo(&rig);
     rewrites(&rig, r#"{"n":2}"#, Standing::Silent);
-    let seen: Arc<Mutex<Vec<(String, String, String, bool, Token)>>> = Arc::default();
+    type Seen = Vec<(String, String, String, bool, Token)>;
+    let seen: Arc<Mutex<Seen>> = Arc::default();
     let note = |seen: &Arc<Mutex<Vec<_>>>, call: &Identity| {
         let ids = (call.call_id().to_string(), call.root_call_id().to_string(), call.input().text().to_owned());
         seen.lock().unwrap().push((ids.0, ids.1, ids.2, call.is_nested(), call.token()));
@@ -78,7 +78,10 @@ async fn r_057_a_rewrite_runs_as_a_nested_call_and_the_log_holds_both() {
     assert_eq!((rewrites[0].name.as_str(), rewrites[0].input.text()), ("probe", r#"{"n":2}"#));
     let seen = seen.lock().unwrap();
     let (inner, outer) = (&seen[0], &seen[1]);
-    assert_eq!((inner.0.as_str(), inner.1.as_str(), inner.2.as_str(), inner.3), ("c1:rewrite", "c1", r#"{"n":2}"#, true));
+    assert_eq!(
+        (inner.0.as_str(), inner.1.as_str(), inner.2.as_str(), inner.3),
+        ("c1:rewrite", "c1", r#"{"n":2}"#, true)
+    );
     assert_eq!((outer.0.as_str(), outer.1.as_str(), outer.2.as_str(), outer.3), ("c1", "c1", r#"{"n":1}"#, false));
     assert_ne!(inner.4, outer.4);
     // Policy and guards judge both calls, one body runs, post-execute looks once, and each call has its finalizer
@@ -216,9 +219,12 @@ async fn the_standing_of_a_rewriting_hook_is_joined_with_the_policy_by_strictnes
         let rig = Rig::new();
         echo(&rig);
         rewrites(&rig, r#"{"n":2}"#, standing);
-        rig.pre(Rank::POLICY, move |view, next| {
-            if view.call().is_nested() { ready(Ok(policy())) } else { next.delegate() }
-        });
+        rig.pre(
+            Rank::POLICY,
+            move |view, next| {
+                if view.call().is_nested() { ready(Ok(policy())) } else { next.delegate() }
+            },
+        );
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
         on::<Approval, _>(&rig, Rank::NORMAL, move |view, _| {
@@ -229,11 +235,8 @@ async fn the_standing_of_a_rewriting_hook_is_joined_with_the_policy_by_strictnes
         });
         let one = one(&rig, "probe", r#"{"n":1}"#).await;
         assert_eq!(asked.load(Ordering::SeqCst), questions, "case {at}");
-        let (said, tally) = if runs {
-            (r#"{"n":2}"#, [2, 2, 1, 1, 1, 2, 2])
-        } else {
-            ("Error: never", [2, 0, 0, 0, 1, 1, 1])
-        };
+        let (said, tally) =
+            if runs { (r#"{"n":2}"#, [2, 2, 1, 1, 1, 2, 2]) } else { ("Error: never", [2, 0, 0, 0, 1, 1, 1]) };
         assert_eq!(text(&one.result), said, "case {at}");
         assert_eq!(rig.counts.tally(), tally, "case {at}");
     }
@@ -261,15 +264,18 @@ async fn post_execute_looks_once_at_what_ran_under_the_models_own_id() {
 #[tokio::test]
 async fn contexts_of_the_outer_call_come_before_those_of_what_ran() {
     let rig = Rig::new();
-    rig.probe("probe", Arc::new(|mut body| {
-        body.defer(context("body"));
-        ready(Ok(Json::of("ok").unwrap()))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(|mut body| {
+            body.defer(context("body"));
+            ready(Ok(Json::of("ok").unwrap()))
+        }),
+    );
     rig.pre(Rank(-1), |view, next| {
         if view.call().is_nested() {
-            return Box::pin(async move {
-                Ok(PreAnswer { contexts: vec![context("nested")], ..next.delegate().await? })
-            });
+            return Box::pin(
+                async move { Ok(PreAnswer { contexts: vec![context("nested")], ..next.delegate().await? }) },
+            );
         }
         let answer = rewritten(view, r#"{"n":2}"#, Standing::Silent);
         Box::pin(async move { Ok(PreAnswer { contexts: vec![context("outer")], ..answer.await? }) })
@@ -277,6 +283,22 @@ async fn contexts_of_the_outer_call_come_before_those_of_what_ran() {
     let one = one(&rig, "probe", r#"{"n":1}"#).await;
     assert_eq!(logged_contexts(&one.agent), ["outer", "nested", "body"]);
     assert_eq!(rig.counts.tally(), [2, 2, 1, 1, 1, 2, 2]);
+}
+
+#[tokio::test]
+async fn a_question_about_a_rewrite_that_is_rewritten_again_is_closed() {
+    let rig = Rig::new();
+    echo(&rig);
+    rewrites(&rig, r#"{"n":2}"#, Standing::Ask(None));
+    rig.pre(Rank(1), |view, next| match view.call().input().text() {
+        r#"{"n":2}"# => rewritten(view, r#"{"n":3}"#, Standing::Silent),
+        _ => next.delegate(),
+    });
+    on::<Approval, _>(&rig, Rank::NORMAL, |_, _| ready(Ok(ApprovalOutcome::AllowedOnce)));
+    let one = one(&rig, "probe", r#"{"n":1}"#).await;
+    let said = "Error: a hook wants a confirmation of an input that another hook rewrites, which cannot be expressed";
+    assert_eq!(text(&one.result), said);
+    assert_eq!(rig.counts.tally(), [3, 1, 0, 0, 1, 1, 1]);
 }
 
 #[tokio::test]
@@ -300,10 +322,7 @@ async fn a_permit_of_another_call_opens_nothing() {
             next.delegate().await
         })
     });
-    rig.plays([
-        Play::Calls(vec![("c1", "probe", r#"{"n":1}"#), ("c2", "probe", r#"{"n":2}"#)]),
-        Play::Text("done"),
-    ]);
+    rig.plays([Play::Calls(vec![("c1", "probe", r#"{"n":1}"#), ("c2", "probe", r#"{"n":2}"#)]), Play::Text("done")]);
     let agent = rig.agent();
     prompt(&agent, &Default::default()).await;
     assert_pairs(&agent, &["c1", "c2"]);
@@ -358,6 +377,7 @@ async fn two_questions_about_two_rewrites_of_one_call_are_two_questions() {
     let one = one(&rig, "probe", r#"{"n":1}"#).await;
     assert_eq!(text(&one.result), r#"{"n":3}"#);
     assert_eq!(dispatched(&one)[0].sub_call_id.as_str(), "c1:rewrite2");
+    assert_eq!(rig.counts.tally(), [3, 2, 1, 1, 1, 2, 2]);
 }
 
 #[tokio::test]
@@ -373,6 +393,7 @@ async fn an_id_that_the_model_took_is_not_given_to_a_rewrite() {
     prompt(&agent, &Default::default()).await;
     assert_pairs(&agent, &["c1", "c1:rewrite"]);
     assert!(crate::rig::results(&agent).iter().all(|r| text(r) == r#"{"n":2}"#));
+    assert_eq!(rig.counts.tally(), [4, 4, 2, 2, 2, 4, 4]);
 }
 
 #[tokio::test]
@@ -381,26 +402,27 @@ async fn r_140_a_rewritten_call_overlaps_only_if_what_really_runs_may() {
     let rig = Rig::new();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (running, peak) = (Arc::clone(&now), Arc::clone(&most));
-    let mut tool = Custom::new("probe", &rig.counts, Arc::new(move |_| {
-        let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
-        Box::pin(async move {
-            peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::task::yield_now().await;
-            running.fetch_sub(1, Ordering::SeqCst);
-            Ok(Json::of("ok").unwrap())
-        })
-    }));
-    tool.concurrency = Box::new(|input| {
-        if input.text() == r#"{"n":1}"# { Concurrency::Parallel } else { Concurrency::Exclusive }
-    });
+    let mut tool = Custom::new(
+        "probe",
+        &rig.counts,
+        Arc::new(move |_| {
+            let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
+            Box::pin(async move {
+                peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(Json::of("ok").unwrap())
+            })
+        }),
+    );
+    tool.concurrency =
+        Box::new(|input| if input.text() == r#"{"n":1}"# { Concurrency::Parallel } else { Concurrency::Exclusive });
     registry::register(&rig.root, Arc::new(tool)).unwrap();
     rewrites(&rig, r#"{"n":2}"#, Standing::Silent);
-    rig.plays([
-        Play::Calls(vec![("c1", "probe", r#"{"n":1}"#), ("c2", "probe", r#"{"n":1}"#)]),
-        Play::Text("done"),
-    ]);
+    rig.plays([Play::Calls(vec![("c1", "probe", r#"{"n":1}"#), ("c2", "probe", r#"{"n":1}"#)]), Play::Text("done")]);
     let agent = rig.agent();
     prompt(&agent, &Default::default()).await;
     assert_pairs(&agent, &["c1", "c2"]);
     assert_eq!(most.load(Ordering::SeqCst), 1);
+    assert_eq!(rig.counts.tally(), [4, 4, 2, 2, 2, 4, 4]);
 }

@@ -67,7 +67,8 @@ impl Expect {
             expect_test::expect_file![path].assert_eq(&neutral(place, &done.stderr));
         }
         if let Some(marks) = &self.marks {
-            assert_eq!(&place.read("marks").lines().collect::<Vec<_>>(), marks, "marks; {}", shown());
+            let marks: Vec<String> = marks.iter().map(|mark| fill(mark)).collect();
+            assert_eq!(place.read("marks").lines().collect::<Vec<_>>(), marks, "marks; {}", shown());
         }
         if let Some(marks) = &self.marks_sorted {
             let text = place.read("marks");

@@ -68,7 +68,7 @@ fn hook(text: &str) -> (String, Value) {
 fn spelled_out(command: &str) -> String {
     let folder = r#""${CLAUDE_PROJECT_DIR:-.}""#;
     let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-    for at in 0..words.len().saturating_sub(1) {
+    for at in (0..words.len().saturating_sub(1)).rev() {
         // The argument may have the end of a command behind it.
         let end = words[at + 1].find([';', '\'']).unwrap_or(words[at + 1].len());
         let (name, after) = (words[at + 1][..end].to_owned(), words[at + 1][end..].to_owned());
@@ -78,9 +78,8 @@ fn spelled_out(command: &str) -> String {
             _ => continue,
         };
         words[at] = replaced + &after;
-        words[at + 1] = String::new();
+        words.remove(at + 1);
     }
-    words.retain(|word| !word.is_empty());
     words.join(" ")
 }
 

@@ -29,7 +29,11 @@ impl Text {
     /// Checks a text; `fill` puts folders in place of their names.
     #[track_caller]
     pub(crate) fn check(&self, what: &str, text: &str, fill: &dyn Fn(&str) -> String) {
-        let shown = if text.len() > 6000 { format!("{}… ({} bytes)", text.chars().take(6000).collect::<String>(), text.len()) } else { text.to_owned() };
+        let shown = if text.len() > 6000 {
+            format!("{}… ({} bytes)", text.chars().take(6000).collect::<String>(), text.len())
+        } else {
+            text.to_owned()
+        };
         if let Some(is) = &self.is {
             assert_eq!(text.trim_end_matches('\n'), fill(is), "{what}");
         }
@@ -86,7 +90,8 @@ fn parsed(what: &str, text: &str) -> Value {
 fn at(json: &Value, pointer: &str, wanted: &Value) -> bool {
     let found = json.pointer(pointer);
     if let Some(part) = wanted.get("contains").and_then(Value::as_str) {
-        return found.is_some_and(|found| found.as_str().map_or_else(|| found.to_string(), str::to_owned).contains(part));
+        return found
+            .is_some_and(|found| found.as_str().map_or_else(|| found.to_string(), str::to_owned).contains(part));
     }
     if wanted.get("any") == Some(&Value::Bool(true)) {
         return found.is_some_and(|found| !found.is_null());

@@ -23,12 +23,14 @@ pub(super) enum Options {
     Known(&'static str, &'static [&'static str]),
     /// A check of its own over all arguments.
     Checked(fn(&[Word]) -> bool),
+    /// All it has but these, which let it read elsewhere; a file name that a pattern becomes is not taken for one.
+    AllBut(fn(&[Word]) -> bool),
 }
 
 impl Options {
     /// Whether no option can make the program do more.
     pub(super) fn are_free(self) -> bool {
-        matches!(self, Self::Any)
+        matches!(self, Self::Any | Self::AllBut(_))
     }
 
     /// Whether these arguments keep it reading only.
@@ -37,6 +39,7 @@ impl Options {
             Self::Any => true,
             Self::Known(short, long) => arguments.iter().all(|word| is_known(&word.text, short, long)),
             Self::Checked(check) => check(arguments),
+            Self::AllBut(excluded) => !excluded(arguments),
         }
     }
 }
@@ -123,12 +126,14 @@ const TABLE: &[Entry] = &[
         "jq",
         Options::Checked(|words| !words.iter().any(|w| w.text.starts_with("-i") || w.text.starts_with("--in"))),
     ),
-    Entry { name: "grep", options: Options::Any, reads_files: true, reads_trees: recursive },
-    Entry { name: "egrep", options: Options::Any, reads_files: true, reads_trees: recursive },
-    Entry { name: "fgrep", options: Options::Any, reads_files: true, reads_trees: recursive },
+    // `-R` follows every link that it finds.
+    Entry { name: "grep", options: Options::AllBut(follows_links), reads_files: true, reads_trees: recursive },
+    Entry { name: "egrep", options: Options::AllBut(follows_links), reads_files: true, reads_trees: recursive },
+    Entry { name: "fgrep", options: Options::AllBut(follows_links), reads_files: true, reads_trees: recursive },
+    // `-r` follows links too.
     Entry {
         name: "diff",
-        options: Options::Known("abBcdeiNqrstuUwWyZx", DIFF),
+        options: Options::Known("abBcdeiNqstuUwWyZx", DIFF),
         reads_files: true,
         reads_trees: recursive,
     },
@@ -172,7 +177,6 @@ const DIFF: &[&str] = &[
     "ignore-case",
     "ignore-all-space",
     "ignore-blank-lines",
-    "recursive",
     "new-file",
     "side-by-side",
     "color",
@@ -269,6 +273,14 @@ fn inert(arguments: &[Word]) -> bool {
 /// `-v` assigns, and its subscript is evaluated.
 fn printf(arguments: &[Word]) -> bool {
     inert(arguments) && arguments.first().is_none_or(|word| !word.text.starts_with('-'))
+}
+
+/// Whether a `grep` follows every link that it finds; an `R` in the value of another option counts as one.
+fn follows_links(arguments: &[Word]) -> bool {
+    arguments.iter().any(|word| {
+        let text = word.text.as_str();
+        text.starts_with("--deref") || (text.starts_with('-') && !text.starts_with("--") && text.contains('R'))
+    })
 }
 
 fn uniq(arguments: &[Word]) -> bool {

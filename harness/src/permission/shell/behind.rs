@@ -3,7 +3,7 @@
 //! Used by deny and ask rules alone, which are to be stricter than a reader who takes each command at its word. It
 //! over-approximates: where the options of a wrapper cannot be told from its command, each possibility counts.
 
-use super::{Scan, SimpleCommand, Word, join, parse, scan};
+use super::{Redirect, Scan, SimpleCommand, Word, join, parse, scan};
 
 /// Wrappers, and how many words of their own stand before the command.
 const WRAPPERS: &[(&str, usize)] = &[
@@ -52,6 +52,8 @@ const MAX_COMMANDS: usize = 512;
 pub(crate) struct Reach {
     /// The words of each command, once with and once without a wrapper or folder.
     pub(crate) commands: Vec<Vec<Word>>,
+    /// The files that its commands are redirected from and into.
+    pub(crate) redirects: Vec<Redirect>,
     /// Something runs that cannot be seen here: an unclear line, a name that is only known at run time, a shell that
     /// reads its script from elsewhere.
     pub(crate) opaque: bool,
@@ -102,7 +104,8 @@ impl Reach {
         if depth > MAX_DEPTH {
             return;
         }
-        for SimpleCommand { words, .. } in &scanned.commands {
+        for SimpleCommand { words, redirects, .. } in &scanned.commands {
+            self.redirects.extend(redirects.iter().cloned());
             self.words(words, depth);
         }
     }

@@ -295,7 +295,11 @@ impl Reader {
             return;
         }
         self.out.flags.redirection = true;
-        let flow = if operator.contains('>') { Flow::Out } else { Flow::In };
+        let flow = match (operator.contains('<'), operator.contains('>')) {
+            (true, true) => Flow::Both,
+            (false, true) => Flow::Out,
+            (_, false) => Flow::In,
+        };
         pending.command.redirects.push(Redirect { flow, target });
     }
 
