@@ -65,7 +65,7 @@ pub(crate) async fn run(dir: Option<PathBuf>) -> Result<u8, Fault> {
 }
 
 fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
-    let model = ScriptModel::from_text("tour", TOUR, &dir.root, None).map_err(|e| Fault::internal(e))?;
+    let model = ScriptModel::from_text("tour", TOUR, &dir.root, None).map_err(Fault::internal)?;
     // The tour has a home of its own, so that nobody's own hooks run in it, and it accepts the hooks it has written.
     let mut bridges = BridgeConfig::new(dir.home.clone(), dir.workspace.clone(), dir.workspace.clone());
     bridges.trust = TrustDecision::TrustAll;

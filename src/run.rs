@@ -70,7 +70,11 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
     let mut signals = Signals::take(cancel.clone())
         .map_err(|e| Fault::environment("signals", format!("signal handlers cannot be installed: {e}"), ""))?;
     let out = Output::stdout().map_err(|e| Fault::output(&e))?;
-    let session = compose::open(plan, |_| Ok(())).await?;
+    let session = tokio::select! {
+        session = compose::open(plan, |_| Ok(())) => session?,
+        // From here on the system no longer ends the program.
+        number = signals.next() => return Ok(outcome_of_signal(number)),
+    };
     say_findings(&session.findings);
     let id = session.agent.session().id.clone();
 

@@ -7,6 +7,7 @@
 mod batch;
 pub mod end;
 mod exchange;
+mod inbox;
 pub mod report;
 mod start;
 mod turn;
@@ -22,7 +23,9 @@ use crate::cancel::{Cancel, CancelCause};
 use crate::content::Block;
 use crate::context::{Context, DisposeReport};
 use crate::log::{LogError, LogHandle, SessionLog};
+use crate::point::prompt::ContextMessage;
 use crate::point::session::{SessionEnd, SessionEndView, StartSource};
+use crate::point::turn::Steering;
 use crate::scene::{SessionFacts, SessionScene, StopLatch};
 use crate::seam::live::{LiveEvent, LiveSink};
 use crate::{Fut, point::contained_call};
@@ -124,6 +127,7 @@ pub struct Agent {
     retry: RetryPolicy,
     source: StartSource,
     promises: Mutex<start::Promises>,
+    inbox: inbox::Inbox,
     /// Fires when the agent is being closed, or its scope disposed: a running turn ends then.
     closing: Cancel,
     /// Whether this agent has sent a request yet.
@@ -148,6 +152,7 @@ impl Agent {
             source: spec.source,
             closing,
             promises: Mutex::new(start::Promises::none()),
+            inbox: inbox::Inbox::default(),
             asked: AtomicBool::new(false),
         };
         let scene = agent.scene(None, agent.context.cancel_signal().child(), Arc::new(StopLatch::new()));
@@ -183,6 +188,17 @@ impl Agent {
             cancel,
             latch,
         }
+    }
+
+    /// Puts in a message that the model gets with its next request, and that makes a running turn go on when it would
+    /// end. Between turns it waits for the next one.
+    pub fn steer(&self, message: Steering) {
+        self.inbox.steer(message);
+    }
+
+    /// Puts in a context that the model gets with its next request; it never makes a turn go on, nor begins one.
+    pub fn inject(&self, context: ContextMessage) {
+        self.inbox.inject(context);
     }
 
     /// Runs one prompt to the end of its turn. One at a time: a second prompt waits for the first.

@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod prompt;
+pub mod ring;
 pub mod session;
 pub mod tools;
 pub mod turn;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sluice_harness::cancel::Cancel;
 use sluice_harness::seam::files::{Expectation, FileKind, Files};
 use sluice_harness::seam::host_files::{HostFiles, PathKind};
-use sluice_providers::files::LocalFiles;
+use sluice_providers::files::{LocalFiles, real_path};
 use sluice_providers::host_files::LocalHostFiles;
 
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -89,6 +89,27 @@ async fn r_399_a_dropped_write_is_whole_or_absent() {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 10, "no staging file is left");
+}
+
+#[tokio::test]
+async fn a_link_to_a_device_or_to_our_own_input_is_no_host_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = LocalHostFiles::new();
+    for device in ["/dev/zero", "/dev/stdin"] {
+        let link = folder.path().join(device.replace('/', "_"));
+        std::os::unix::fs::symlink(device, &link).unwrap();
+        assert!(files.read(&link).await.is_err(), "{device}");
+    }
+}
+
+#[test]
+fn a_real_path_has_no_links_and_may_end_in_what_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(folder.path()).unwrap();
+    std::fs::create_dir(root.join("secrets")).unwrap();
+    std::os::unix::fs::symlink("secrets", root.join("door")).unwrap();
+    assert_eq!(real_path(&root.join("door/new/k")), root.join("secrets/new/k"));
+    assert_eq!(real_path(&root.join("door/../k")), root.join("k"));
 }
 
 #[tokio::test]

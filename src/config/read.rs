@@ -18,7 +18,12 @@ use crate::fault::{Fault, nearest};
 /// # Errors
 /// When the file cannot be read, is no TOML, or holds a key or value that means nothing.
 pub(super) fn file(path: &Path) -> Result<Vec<(Entry, Origin)>, Fault> {
-    let bytes = match std::fs::read(path) {
+    let regular = || match std::fs::metadata(path)?.is_file() {
+        true => std::fs::read(path),
+        // A pipe that came with a repository would be waited for without end.
+        false => Err(io::Error::other("it is no regular file")),
+    };
+    let bytes = match regular() {
         Ok(bytes) => bytes,
         // A path through something that is no folder names nothing either.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! Where a run's prompts come from: the command line with what is piped beside it, or lines on stdin.
 
 use serde::Deserialize;
-use sluice_harness::content::Block;
+use sluice_harness::content::{Block, plain_text};
 use tokio::sync::mpsc::Receiver;
 
 use super::{say, text_prompt};
@@ -56,6 +56,7 @@ impl Prompts {
                  taken for a rule: put it first, or after --)",
             ));
         }
+        no_command(&text)?;
         Ok(Self::Once(Some(text_prompt(text))))
     }
 
@@ -96,6 +97,22 @@ fn joined(prompt: String, piped: &str) -> String {
     if piped.is_empty() { prompt } else { format!("{prompt}\n\n{piped}") }
 }
 
+/// Refuses `/name …`: it would be a command, and taken for a prompt it would do something else than was meant.
+fn no_command(text: &str) -> Result<(), Fault> {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
+    match text.strip_prefix('/') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().skip(1).all(is_name) => {
+            Err(Fault::usage(
+                "unknown-command",
+                format!("there is no command `{word}`"),
+                "a prompt that begins with `/` is a command; put other words before it to send it to the model",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn unreadable(fault: &std::io::Error) -> Fault {
     Fault::environment("stdin", format!("standard input cannot be read: {fault}"), "check what is piped in")
 }
@@ -133,18 +150,29 @@ fn message(line: &str, number: u64) -> Result<Vec<Block>, Fault> {
             "write {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}, one a line",
         )
     };
-    let line: Line = serde_json::from_str(line).map_err(|e| wrong(e.to_string()))?;
+    let line: Line = serde_json::from_str(line).map_err(|e| {
+        let text = e.to_string();
+        // Its own line number is always 1.
+        let cause = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
+        wrong(format!("{cause} at column {}", e.column()))
+    })?;
     if line.r#type != "user" || line.message.role != "user" {
         return Err(wrong(format!("its type is `{}` and its role `{}`", line.r#type, line.message.role)));
     }
-    match line.message.content {
-        Content::Text(text) => Ok(text_prompt(text)),
+    let content = match line.message.content {
+        Content::Text(text) => text_prompt(text),
         Content::Blocks(blocks) => blocks
             .into_iter()
             .map(|block| match (block.r#type.as_str(), block.text) {
                 ("text", Some(text)) => Ok(Block::text(text)),
                 (other, _) => Err(wrong(format!("a content block of type `{other}` is not supported"))),
             })
-            .collect(),
+            .collect::<Result<_, _>>()?,
+    };
+    let text = plain_text(&content);
+    if text.trim().is_empty() {
+        return Err(wrong("its content is empty".to_owned()));
     }
+    no_command(&text)?;
+    Ok(content)
 }

@@ -157,7 +157,7 @@ fn what_a_server_does_wrong_is_exit_1_with_a_documented_code() {
         );
         assert!(done.stderr.contains(&format!("[{found}]")), "{what}: {}", done.stderr);
         assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{what}: {done:?}");
-        let said = done.stderr.lines().filter(|line| !line.contains("trying again"));
+        let said = done.stderr.lines().filter(|line| !line.contains("is sent again"));
         assert_eq!(said.count(), 1, "{what}: {}", done.stderr);
         if requests > 0 {
             assert_eq!(server.seen().len(), requests, "{what}: requests");

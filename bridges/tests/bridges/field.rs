@@ -47,6 +47,40 @@ async fn relative_commands_work_after_the_folder_changed_and_a_missing_script_is
 }
 
 #[tokio::test]
+async fn a_script_that_ran_and_denied_is_never_taken_for_a_missing_one() {
+    for denying in [
+        "bash -o pipefail guard.sh",
+        "bash -eo pipefail guard.sh",
+        "bash +x guard.sh",
+        "sh -ec 'echo no >&2; exit 2'",
+        "PATH=$PATH:elsewhere bash found.sh",
+        "python3 -W ignore guard.py",
+        "python3 -Ic 'import sys; sys.exit(\"no\" and 2)'",
+        "perl -we 'exit 2'",
+        // It takes itself away, and its complaint does not speak of its file.
+        "sh once.sh",
+    ] {
+        let world = World::new();
+        for script in ["guard.sh", "elsewhere/found.sh"] {
+            world.file(script, "echo no >&2; exit 2\n");
+        }
+        world.file("guard.py", "import sys\nsys.exit(2)\n");
+        world.file("once.sh", "rm \"$0\"; echo no >&2; exit 2\n");
+        let session = call(&world, &pre(&[command(denying)]), "touch t").await;
+        assert!(!world.has("t"), "{denying}: {}", session.said());
+    }
+}
+
+#[tokio::test]
+async fn a_text_in_which_no_object_can_be_found_closes_a_gate_soon() {
+    let world = World::new();
+    let noisy = "head -c 2000000 /dev/zero | tr '\\0' '['; echo '{\"decision\":\"block\"}'";
+    let session = call(&world, &pre(&[command(noisy)]), "touch t").await;
+    assert!(!world.has("t"));
+    assert!(session.results()[0].0.contains("its decision is unknown"), "{:?}", session.results());
+}
+
+#[tokio::test]
 async fn quoted_uses_of_the_project_folder_work_anywhere_and_an_unquoted_one_is_explained() {
     let mut world = World::new();
     let odd = world.project.join("My Drive (me)/it's $x");

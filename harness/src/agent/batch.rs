@@ -18,6 +18,7 @@ use crate::json::Json;
 use crate::log::{CallResult, LogError, OpenCall, Step};
 use crate::pipeline::{CallRequest, Candidate, Frozen, Gated, Outcome, Sealed, dispatch, gate, present, seal, settle};
 use crate::point::prompt::ContextMessage;
+use crate::point::ring::{CallDenied, DeniedView, SettledCall};
 use crate::registry;
 use crate::scene::SessionScene;
 use crate::seam::live::LiveEvent;
@@ -30,6 +31,7 @@ pub(super) struct BatchEnd {
     pub(super) denials: Vec<Denial>,
     pub(super) concludes: bool,
     pub(super) calls: u32,
+    pub(super) settled: Vec<SettledCall>,
 }
 
 enum State<'p> {
@@ -40,6 +42,7 @@ enum State<'p> {
 
 struct Slot<'p> {
     open: OpenCall,
+    raw: String,
     input: Json,
     state: State<'p>,
 }
@@ -146,6 +149,7 @@ impl<'a> Batch<'a> {
         let card = present(sealed.definition().map(|d| d.tool()), &request.name, &input);
         let open = self.step.call(&request.call_id, &request.name, &request.arguments, sealed.input().cloned())?;
         self.end.calls += 1;
+        let raw = request.arguments;
         let pending =
             LiveEvent::CallPending { call_id: request.call_id, tool: request.name, card, input: input.clone() };
         let scene = self.scene;
@@ -165,7 +169,7 @@ impl<'a> Batch<'a> {
                 (State::Running(Box::pin(dispatch(permit, scene.scene()))), exclusive)
             }
         };
-        pool.0.push_back(Slot { open, input, state });
+        pool.0.push_back(Slot { open, raw, input, state });
         if exclusive { self.drain(pool).await } else { Ok(()) }
     }
 
@@ -215,7 +219,7 @@ impl<'a> Batch<'a> {
         let State::Ready(candidate) = std::mem::replace(&mut head.state, State::Taken) else { return Ok(()) };
         let scene = self.scene;
         let frozen = pool.beside(Box::pin(settle(*candidate, scene.scene()))).await;
-        let Some(Slot { open, input, .. }) = pool.0.pop_front() else { return Ok(()) };
+        let Some(Slot { open, raw, input, .. }) = pool.0.pop_front() else { return Ok(()) };
         self.record(open, &frozen)?;
         let finished = LiveEvent::CallFinished {
             call_id: frozen.call_id().clone(),
@@ -224,14 +228,31 @@ impl<'a> Batch<'a> {
         };
         pool.beside(scene.live.send(finished)).await;
         if let Some(by) = frozen.denied_by() {
+            let reason = plain_text(frozen.outcome().content());
+            scene.context.notify::<CallDenied>(&DeniedView {
+                scene: scene.scene(),
+                call_id: frozen.call_id(),
+                tool: frozen.name(),
+                input: &input,
+                reason: &reason,
+                by,
+            });
             self.end.denials.push(Denial {
                 tool_name: frozen.name().to_owned(),
                 tool_use_id: frozen.call_id().clone(),
-                tool_input: input,
-                reason: plain_text(frozen.outcome().content()),
+                tool_input: input.clone(),
+                reason,
                 by,
             });
         }
+        self.end.settled.push(SettledCall {
+            call_id: frozen.call_id().clone(),
+            name: frozen.name().to_owned(),
+            raw_arguments: raw,
+            input,
+            content: frozen.outcome().content().to_vec(),
+            is_error: frozen.is_error(),
+        });
         self.end.concludes |= frozen.concludes();
         self.end.contexts.extend(frozen.contexts().iter().cloned());
         Ok(())

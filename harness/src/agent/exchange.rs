@@ -10,6 +10,7 @@ use crate::json::Json;
 use crate::log::{LogError, Step};
 use crate::pipeline::CallRequest;
 use crate::point::contained_call;
+use crate::point::ring::{RequestEnd, RequestEnded, RequestEndedView, RequestStarted, RequestView};
 use crate::registry;
 use crate::scene::SessionScene;
 use crate::seam::live::{LiveEvent, NoticeLevel};
@@ -133,7 +134,9 @@ pub(super) async fn run(
         // What the model is about to see must be on disk first.
         agent.handle.durable().await?;
         let mut draft = Draft::new();
+        scene.context.notify::<RequestStarted>(&RequestView { scene: scene.scene(), attempt, index });
         let streamed = stream(&*model, request, scene, &mut draft).await;
+        tell_ended(scene, attempt, index, &streamed, draft.usage);
         if let Some(usage) = draft.usage {
             scene.live.send(LiveEvent::Usage { usage, context_window: info.context_window }).await;
         }
@@ -151,8 +154,8 @@ pub(super) async fn run(
                 };
                 let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 step.retry(attempt, fault.kind.code(), fault.message.clone(), ms)?;
-                let text = format!("{} (trying again in {ms} ms)", fault.message);
-                scene.scene().tell(NoticeLevel::Info, "model", text).await;
+                let text = format!("the request failed and is sent again in {ms} ms: {}", fault.message);
+                scene.scene().tell(NoticeLevel::Warning, "model", text).await;
                 tokio::select! {
                     biased;
                     _ = scene.cancel.cancelled() => return Ok(Exchanged::Cancelled),
@@ -162,6 +165,16 @@ pub(super) async fn run(
             }
         }
     }
+}
+
+fn tell_ended(scene: &SessionScene, attempt: u32, index: u64, streamed: &Streamed, usage: Option<Usage>) {
+    let end = match streamed {
+        Streamed::Whole => RequestEnd::Completed,
+        Streamed::Cancelled => RequestEnd::Cancelled,
+        Streamed::Failed(fault) => RequestEnd::Failed(fault.message.clone()),
+    };
+    let request = RequestView { scene: scene.scene(), attempt, index };
+    scene.context.notify::<RequestEnded>(&RequestEndedView { request, end: &end, usage });
 }
 
 /// Writes what requests carry beside the messages, when it differs from the last one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Agent;
-use super::batch;
+use super::batch::{self, BatchEnd};
 use super::end::{Budget, CompletedHow, TurnEnd};
 use super::exchange::{self, Answer, Exchanged};
 use super::report::TurnReport;
@@ -14,6 +14,7 @@ use crate::content::{Block, Role};
 use crate::ids::{PromptId, TurnId};
 use crate::log::{LogError, SessionLog, Step, Turn};
 use crate::point::prompt::{ContextMessage, Keep, PromptDecision, PromptSubmit, PromptView};
+use crate::point::ring::{BatchDecision, BatchSettled, BatchView};
 use crate::point::turn::{
     Continuation, ContinuationDecision, ContinuationView, Steering, StopWord, TurnContinuation, TurnEnded,
     TurnEndedView,
@@ -221,6 +222,11 @@ impl Course<'_> {
                 }
             }
             steer(&step, std::mem::take(&mut steering))?;
+            let put_in = self.agent.inbox.take();
+            for context in &put_in.contexts {
+                step.context(context)?;
+            }
+            steer(&step, put_in.steering)?;
             self.report.steps += 1;
             let mut partial = String::new();
             let exchanged = exchange::run(self.agent, &step, self.scene, &mut partial).await?;
@@ -242,6 +248,7 @@ impl Course<'_> {
             match next {
                 After::End(end) => return Ok(end),
                 After::Another => {}
+                After::Settled if self.agent.inbox.steers() => {}
                 After::Settled => match self.go_on(&mut continuations).await {
                     Ok(messages) => steering = messages,
                     Err(end) => return Ok(end),
@@ -276,7 +283,8 @@ impl Course<'_> {
                 None => After::Settled,
             });
         }
-        let done = batch::run(self.scene, step, calls, self.agent.limits.parallel_calls).await?;
+        let mut done = batch::run(self.scene, step, calls, self.agent.limits.parallel_calls).await?;
+        let fault = self.settled(&mut done).await;
         for context in &done.contexts {
             step.context(context)?;
         }
@@ -291,10 +299,34 @@ impl Course<'_> {
         if let Some(cause) = self.scene.latch.get() {
             return Ok(After::End(TurnEnd::Stopped { cause }));
         }
+        if let Some(end) = fault {
+            return Ok(After::End(end));
+        }
         if done.concludes && done.contexts.is_empty() {
             return Ok(After::End(TurnEnd::Completed { how: CompletedHow::Concluded, note: None }));
         }
         Ok(After::Another)
+    }
+
+    /// Asks those who look at a whole batch; what they add comes after the calls' own contexts. A cancelled turn asks
+    /// nobody: its end is known.
+    async fn settled(&self, done: &mut BatchEnd) -> Option<TurnEnd> {
+        if self.scene.cancel.is_cancelled() {
+            return None;
+        }
+        let waterfall = self.scene.context.waterfall::<BatchSettled>();
+        let view = BatchView { scene: self.scene.scene(), calls: &done.settled };
+        let go_on = || -> Fut<'_, _> { Box::pin(std::future::ready(Ok(BatchDecision::default()))) };
+        match waterfall.run(view, go_on).await {
+            Ok(BatchDecision { contexts, stop }) => {
+                done.contexts.extend(contexts);
+                if let Some(cause) = stop {
+                    self.scene.latch.set(cause);
+                }
+                None
+            }
+            Err(fault) => Some(TurnEnd::Error { kind: FaultKind::Internal, message: fault.to_string() }),
+        }
     }
 
     fn budget(&self) -> Option<TurnEnd> {

@@ -427,25 +427,45 @@ async fn r_148_a_cancel_in_the_middle_commits_what_ran_and_pairs_what_never_will
 
 #[tokio::test]
 async fn r_148_results_of_what_ran_come_before_the_pairs_also_while_places_are_free() {
-    let (rig, yard) = yard();
-    let cancel = Cancel::new();
-    let fires = cancel.clone();
+    let rig = Rig::new();
+    let started = Arc::new(Notify::new());
+    let tells = Arc::clone(&started);
+    // It takes its time after the cancel.
     let mut tool = Custom::new(
-        "fires",
+        "slow",
         &rig.counts,
-        Arc::new(move |_| {
-            fires.cancel(CancelCause::User);
-            ready(Ok(Json::of("fired").unwrap()))
+        Arc::new(move |body| {
+            let tells = Arc::clone(&tells);
+            Box::pin(async move {
+                tells.notify_one();
+                body.scene().cancel.cancelled().await;
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                }
+                Ok(Json::of("ok").unwrap())
+            })
         }),
     );
     tool.concurrency = Box::new(|_| Concurrency::Parallel);
     registry::register(&rig.root, Arc::new(tool)).unwrap();
-    play(&rig, &["par", "fires", "par", "par"]);
+    let cancel = Cancel::new();
+    let fires = cancel.clone();
+    // Fired while the second is judged and the first runs.
+    rig.pre(Rank::NORMAL, move |view, next| {
+        let (started, fires, second) = (Arc::clone(&started), fires.clone(), view.call().call_id().as_str() == "c2");
+        Box::pin(async move {
+            if second {
+                started.notified().await;
+                fires.cancel(CancelCause::User);
+            }
+            next.delegate().await
+        })
+    });
+    play(&rig, &["slow", "slow", "slow", "slow"]);
     let agent = rig.agent();
     prompt(&agent, &cancel).await;
     assert_eq!(pairs(&agent), ["c1", "c2", "r1", "r2", "c3", "r3", "c4", "r4"]);
-    assert_eq!(yard.moves(), [1, -1]);
-    assert_eq!(rig.counts.tally(), [2, 2, 2, 2, 2, 4, 4]);
+    assert_eq!(rig.counts.tally(), [2, 2, 1, 1, 2, 4, 4]);
 }
 
 #[tokio::test]

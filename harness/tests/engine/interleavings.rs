@@ -1,8 +1,9 @@
 //! whatever the order in which bodies end, the durable sequence is the same.
 //!
-//! Every order of completions that a cap from 1 to 5 allows is played for up to five calls. The sequence is compared
-//! by kind, id and content: only ids of turns, times and positions of `tool/call` among earlier results may differ,
-//! and those must keep model order.
+//! Every order of completions that a cap from 1 to 5 allows is played for up to five calls, each time with as many bodies
+//! running as the cap lets run. With a place for every call the whole sequence must be the same but for ids of turns and
+//! times. With fewer, a call is written when a place becomes free, which depends on who ended: the calls among
+//! themselves, and everything else among itself, must then be the same.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -97,6 +98,12 @@ async fn batch(count: usize, cap: usize, chosen: Vec<usize>) -> (Vec<String>, Ve
     // Calls are written as they start, which depends on when places become free; each list has its own order.
     let events = agent.log().since(Seq(0));
     let is_call = |e: &&Arc<sluice_harness::log::Logged>| e.decode::<ToolCall>().is_some();
+    if cap >= count {
+        // No call waits for a place, so the whole sequence is one and the same.
+        let whole = events.iter().map(|e| plain(e)).collect();
+        let ended = ended.lock().unwrap().clone();
+        return (whole, ended);
+    }
     let mut durable: Vec<String> = events.iter().filter(is_call).map(|e| plain(e)).collect();
     durable.extend(events.iter().filter(|e| !is_call(e)).map(|e| plain(e)));
     let ended = ended.lock().unwrap().clone();

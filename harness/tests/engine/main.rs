@@ -25,6 +25,7 @@ mod rebuild;
 mod registry;
 mod retries;
 mod rig;
+mod ring;
 mod scopes;
 mod settling;
 mod substitution;

@@ -1,6 +1,6 @@
 //! Modes, order and the store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::{Behaviour, Judgement, Mode, Rule};
 use super::{cases, judge, store, texts, word};
@@ -217,4 +217,64 @@ fn modes_are_read_and_written_in_the_words_of_settings() {
     assert_eq!("manual".parse(), Ok(Mode::Default));
     assert_eq!(serde_json::from_str::<Mode>("\"manual\"").unwrap(), Mode::Default);
     assert!("yolo".parse::<Mode>().unwrap_err().to_string().contains("acceptEdits"));
+}
+
+/// Links as a test has them: `/p/door` leads to `/p/secrets`, `/p/out` to `/etc`, `/p/hooks` to `/p/.git/hooks`.
+fn links(path: &Path) -> PathBuf {
+    let path = crate::scene::lexical(path);
+    for (link, to) in [("/p/door", "/p/secrets"), ("/p/out", "/etc"), ("/p/hooks", "/p/.git/hooks")] {
+        if let Ok(below) = path.strip_prefix(link) {
+            return Path::new(to).join(below);
+        }
+    }
+    path
+}
+
+#[test]
+fn a_path_through_a_link_is_judged_by_where_it_leads_too() {
+    let rules = [(Behaviour::Deny, "Read(./secrets/**)"), (Behaviour::Deny, "Edit(./secrets/**)")];
+    let denying = store(Mode::BypassPermissions, &rules).following(links);
+    let editing = store(Mode::AcceptEdits, &[]).following(links);
+    let allowing = store(Mode::Default, &[(Behaviour::Allow, "Edit(./**)")]).following(links);
+    let reading = store(Mode::Default, &[]).following(links);
+    for (store, tool, what, expected) in [
+        (&denying, "Read", "/p/door/k", "deny-rule"),
+        (&denying, "Write", "/p/door/k", "deny-rule"),
+        (&denying, "Grep", "/p/door", "deny-rule"),
+        (&denying, "Bash", "cat door/k", "deny-rule"),
+        (&denying, "Bash", "sh -c ': > door/k'", "deny-rule"),
+        (&denying, "Read", "/p/a", "run"),
+        (&editing, "Write", "/p/a", "run"),
+        (&editing, "Write", "/p/out/passwd", "ask-mode"),
+        (&editing, "Write", "/p/hooks/pre-commit", "ask-mode"),
+        (&allowing, "Write", "/p/a", "run"),
+        (&allowing, "Write", "/p/out/passwd", "ask-mode"),
+        (&reading, "Read", "/p/door/k", "run"),
+        (&reading, "Read", "/p/out/passwd", "ask-mode"),
+        (&reading, "Bash", "cat door/k", "run"),
+        (&reading, "Bash", "cat out/passwd", "ask-mode"),
+        (&reading, "Bash", "cd out && cat passwd", "ask-mode"),
+    ] {
+        assert_eq!(word(&judge(store, tool, what)), expected, "{tool} {what}");
+    }
+}
+
+#[test]
+fn a_shell_line_that_names_a_guarded_file_in_another_way_is_denied() {
+    let rules = [(Behaviour::Deny, "Read(./secrets/**)"), (Behaviour::Deny, "Edit(./secrets/**)")];
+    let store = store(Mode::BypassPermissions, &rules);
+    for line in [
+        "cat $PWD/secrets/k",
+        "cat \"${PWD}/secrets/k\"",
+        "cat <>secrets/k",
+        "paste secrets/k",
+        "iconv secrets/k",
+        "gzip -c secrets/k",
+        "perl -pi -e s/a/b/ secrets/k",
+        "sh -c ': > secrets/k'",
+        "eval 'echo > secrets/k'",
+        "echo x > $PWD/secrets/k",
+    ] {
+        assert_eq!(word(&judge(&store, "Bash", line)), "deny-rule", "{line}");
+    }
 }
