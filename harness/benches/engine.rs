@@ -3,12 +3,7 @@
 //! `cargo bench -p sluice-harness` prints the pipeline's cost of a call with no listeners and with ten, an append with
 //! and without its barrier, and what it takes to load a log of 100,000 events, as multiples of merely parsing its
 //! lines and of its size.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark prints"
-)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -146,11 +141,8 @@ fn one_call_through_the_pipeline(bencher: divan::Bencher<'_, '_>, listeners: usi
     };
     bencher.bench_local(|| {
         runtime.block_on(async {
-            let request = CallRequest {
-                call_id: CallId::new("c"),
-                name: "echo".into(),
-                arguments: r#"{"text":"hello"}"#.into(),
-            };
+            let request =
+                CallRequest { call_id: CallId::new("c"), name: "echo".into(), arguments: r#"{"text":"hello"}"#.into() };
             let sealed = seal(&scene.context, &scene.session, request);
             let candidate = match gate(sealed, scene.scene()).await {
                 Gated::Pass(permit) => dispatch(permit, scene.scene()).await,

@@ -164,9 +164,7 @@ mod wire {
         fn from(block: Block) -> Self {
             match block {
                 Block::Text(text) => Self { text: Some(text), ..Self::of("text") },
-                Block::Thinking { text, signature } => {
-                    Self { thinking: Some(text), signature, ..Self::of("thinking") }
-                }
+                Block::Thinking { text, signature } => Self { thinking: Some(text), signature, ..Self::of("thinking") },
                 Block::Image { media_type, data } => {
                     Self { media_type: Some(media_type), data: Some(data), ..Self::of("image") }
                 }

@@ -20,7 +20,7 @@ use tokio::sync::{OnceCell, watch};
 use crate::cancel::Cancel;
 use crate::point::tools::{Guard, Wrapper};
 use crate::point::{Listener, Note, Observer, Point};
-use crate::registry::{Definition, Restriction};
+use crate::registry::{self, Change, Definition, Restriction};
 
 pub use dispose::DisposeReport;
 pub use lookup::{Lease, Waterfall};
@@ -126,15 +126,25 @@ impl fmt::Debug for Node {
 impl Registration {
     /// Ends the registration; a running task stays its scope's own, whose disposal ends it. Idempotent.
     pub fn end(&self) {
-        let Some(node) = self.node.upgrade() else { return };
-        let removed = {
-            let mut state = lock(&node.state);
-            let ends = |e: &Entry| e.id == self.id && !matches!(e.what, Mounted::Task { .. });
-            let at = state.entries.iter().position(ends);
-            at.map(|at| state.entries.remove(at))
-        };
+        let removed = self.remove();
+        if let (Some(entry), Some(node)) = (&removed, self.node.upgrade()) {
+            Context(node).tell_gone(&entry.what);
+        }
         // Dropped outside the lock, for what was mounted may own contexts itself.
         drop(removed);
+    }
+
+    /// Ends it and tells nobody, for nobody is to know that it was there.
+    pub(crate) fn withdraw(&self) {
+        drop(self.remove());
+    }
+
+    fn remove(&self) -> Option<Entry> {
+        let node = self.node.upgrade()?;
+        let mut state = lock(&node.state);
+        let ends = |e: &Entry| e.id == self.id && !matches!(e.what, Mounted::Task { .. });
+        let at = state.entries.iter().position(ends)?;
+        Some(state.entries.remove(at))
     }
 }
 
@@ -269,6 +279,20 @@ impl Context {
             return Ok(None);
         }
         self.mount_locked(&mut state, Mounted::Tool(tool)).map(Some)
+    }
+
+    /// Tells of a tool or a restriction that is not mounted any more; nobody asks about the rest.
+    fn tell_gone(&self, what: &Mounted) {
+        match what {
+            Mounted::Tool(tool) => registry::ended(self, Change::Unregistered, tool.names()),
+            Mounted::Restriction(r) => registry::ended(self, Change::Lifted, &r.names()),
+            Mounted::Service { .. }
+            | Mounted::Listener { .. }
+            | Mounted::Observer { .. }
+            | Mounted::Wrapper { .. }
+            | Mounted::Guard(_)
+            | Mounted::Task { .. } => {}
+        }
     }
 
     pub(crate) fn mount_restriction(&self, restriction: Restriction) -> Result<Registration, ContextFault> {

@@ -5,8 +5,8 @@
 //! `-0`, numbers out of range, nesting deeper than [`MAX_DEPTH`]) is refused at the edge with a [`JsonFault`]. The
 //! reading itself lives in [`scan`]; ordered editing of an object in [`object`].
 
-pub mod object;
 mod finite;
+pub mod object;
 mod scan;
 mod view;
 

@@ -2,7 +2,9 @@
 //!
 //! Tools are mounted on contexts: a root's tools are global, a child's are that scope's own. Nearest scope wins a
 //! name; a scope's own layer is never filtered by restrictions. What is restricted away is absent from
-//! the schemas and cannot be resolved.
+//! the schemas and cannot be resolved. Who is told of a change is in [`change`].
+
+mod change;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use crate::json::Json;
 use crate::schema::{ArgumentSchema, ForeignSchema, Schema, SchemaViolation};
 use crate::seam::model::ToolSchema;
 use crate::tool::{SchemaOrigin, Tool};
+
+pub use change::{Change, ToolsChange, ToolsChanged};
+pub(crate) use change::ended;
 
 /// The name kept for the program tool; nobody may register it.
 pub const RESERVED: &str = "run_code";
@@ -54,6 +59,11 @@ impl Definition {
 
     fn name(&self) -> &str {
         &self.told.name
+    }
+
+    /// The names that its coming and going concerns: its own.
+    pub(crate) fn names(&self) -> &[String] {
+        std::slice::from_ref(&self.told.name)
     }
 }
 
@@ -115,6 +125,14 @@ pub enum RegisterFault {
         /// What is wrong.
         why: String,
     },
+    /// An observer of `tools/change` failed; the registration was taken back.
+    #[error("{entry} was taken back, because an observer of `tools/change` failed: {what}")]
+    Observer {
+        /// What was to be registered: a tool with its name, or a restriction with its scope.
+        entry: String,
+        /// What the observer said.
+        what: String,
+    },
 }
 
 /// A filter on what a scope and its descendants inherit.
@@ -127,6 +145,11 @@ pub struct Restriction {
 impl Restriction {
     fn permits(&self, name: &str) -> bool {
         self.allow.as_ref().is_none_or(|allow| allow.contains(name)) && !self.deny.contains(name)
+    }
+
+    /// Every name it mentions, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.allow.iter().flatten().chain(&self.deny).collect::<BTreeSet<_>>().into_iter().cloned().collect()
     }
 }
 
@@ -148,9 +171,12 @@ pub fn register(context: &Context, tool: Arc<dyn Tool>) -> Result<Registration, 
     let output = compile(&*tool, &tool.output(), "output")?;
     let definition = Arc::new(Definition { tool, told, parameters, output });
     let taken = |own: &[Arc<Definition>]| own.iter().any(|d| d.name() == name);
-    context
+    let registration = context
         .mount_tool(definition, taken)?
-        .ok_or_else(|| RegisterFault::Duplicate { name: name.clone(), scope: context.name().to_owned() })
+        .ok_or_else(|| RegisterFault::Duplicate { name: name.clone(), scope: context.name().to_owned() })?;
+    change::announce(context, &registration, Change::Registered, std::slice::from_ref(&name))
+        .map_err(|what| RegisterFault::Observer { entry: format!("the tool `{name}`"), what })?;
+    Ok(registration)
 }
 
 fn compile(tool: &dyn Tool, json: &Json, which: &'static str) -> Result<ArgumentSchema, RegisterFault> {
@@ -187,7 +213,13 @@ pub fn restrict(
         }
     }
     let restriction = Restriction { allow: allow.map(|a| a.into_iter().collect()), deny: deny.into_iter().collect() };
-    Ok(context.mount_restriction(restriction)?)
+    let names = restriction.names();
+    let registration = context.mount_restriction(restriction)?;
+    change::announce(context, &registration, Change::Restricted, &names).map_err(|what| RegisterFault::Observer {
+        entry: format!("a restriction in the scope `{}`", context.name()),
+        what,
+    })?;
+    Ok(registration)
 }
 
 fn inherited(context: &Context) -> BTreeMap<String, Arc<Definition>> {

@@ -11,7 +11,7 @@ use sluice_harness::permission::{Behaviour, Rule};
 use sluice_harness::point::approval::{Approval, ApprovalView};
 use sluice_harness::point::tools::AskOrigin;
 use sluice_harness::point::{Listener, ListenerFault, Next};
-use sluice_harness::seam::approval::{ApprovalCard, ApprovalOutcome};
+use sluice_harness::seam::approval::{ApprovalCard, ApprovalOutcome, Rejecter};
 use sluice_harness::tool::CallFacts;
 use sluice_protocol::acp::schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionResponse,
@@ -85,7 +85,7 @@ impl Client {
                 ApprovalOutcome::AllowedOnce
             }
             // It was not offered, so it is no consent.
-            (Answered::Always, None) | (Answered::Rejected, _) => ApprovalOutcome::Rejected { message: None },
+            (Answered::Always, None) | (Answered::Rejected, _) => ApprovalOutcome::Rejected { message: None, by: Rejecter::Person },
             (Answered::Withdrawn, _) => ApprovalOutcome::Cancelled,
             (Answered::Nothing, _) => ApprovalOutcome::Unavailable,
         }

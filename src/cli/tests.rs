@@ -100,8 +100,8 @@ fn print_alias_may_stand_anywhere_before_the_end_of_flags() {
     }
     assert_eq!(run(&["-p", "--", "-p"]).prompt, PromptSource::Argument("-p".into()));
     assert_eq!(run(&["run", "--", "--help"]).prompt, PromptSource::Argument("--help".into()));
-    assert_eq!(words(&["hi", "--", "-p"]).1, 2);
-    assert_eq!(words(&["hi"]).1, 2);
+    assert_eq!(fault(&["hi", "--", "-p"]).code, "command-unknown");
+    assert_eq!(fault(&["hi"]).code, "command-unknown");
     assert_eq!(words(&["acp", "-p"]).1, 2);
 }
 
@@ -234,7 +234,6 @@ fn what_is_not_known_is_refused_by_name() {
         (&["run", "hi", "--fork"], "--fork"),
         (&["run", "hi", "--trust-workspace"], "--trust-workspace"),
         (&["run", "hi", "--trace-wire", "f"], "--trace-wire"),
-        (&["doctor"], "doctor"),
         (&["hooks", "check"], "check"),
         (&["sessions", "rm", "x"], "rm"),
         (&["run", "hi", "--output-format", "yaml"], "yaml"),
@@ -267,12 +266,18 @@ fn a_wrong_value_is_one_sentence_and_a_remedy() {
         (
             &["hooks", "list", "--event", "PreTool"],
             "sluice: `PreTool` is no hook event that this build fires\n  use one of SessionStart, UserPromptSubmit, \
-             PreToolUse, PostToolUse, PostToolUseFailure, Stop, SessionEnd",
+             PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, Stop, SessionEnd",
+        ),
+        (
+            &["doctor"],
+            "sluice: `doctor` is no command\n  to run it as a prompt: sluice run \"doctor\"\n  to see the commands: \
+             sluice --help",
         ),
         (
             &["hooks", "list", "--event", "PretoolUse"],
             "sluice: `PretoolUse` is no hook event that this build fires; did you mean PreToolUse?\n  use one of \
-             SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure, Stop, SessionEnd",
+             SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, Stop, \
+             SessionEnd",
         ),
     ] {
         assert_eq!(fault(line).to_string(), said);

@@ -137,8 +137,8 @@ pub(super) fn one_line(text: &str) -> String {
 fn answered(outcome: &ApprovalOutcome) -> String {
     match outcome {
         ApprovalOutcome::AllowedOnce => "allowed, once".to_owned(),
-        ApprovalOutcome::Rejected { message: None } => "rejected".to_owned(),
-        ApprovalOutcome::Rejected { message: Some(message) } => format!("rejected: {message}"),
+        ApprovalOutcome::Rejected { message: None, .. } => "rejected".to_owned(),
+        ApprovalOutcome::Rejected { message: Some(message), .. } => format!("rejected: {message}"),
         ApprovalOutcome::Cancelled => "the question was withdrawn".to_owned(),
         ApprovalOutcome::Unavailable => "nobody could be asked".to_owned(),
     }

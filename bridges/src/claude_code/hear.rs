@@ -100,10 +100,8 @@ impl Reader<'_> {
         let told = self.told();
         if output.stdout.is_truncated() && self.event.is_gate() && !matches!(told, Told::Json(_)) {
             // What was cut off may have been a denial: a loss of ours never opens a gate.
-            return self.closed(&format!(
-                "printed {} bytes, more than the {OUTPUT_CAP} that are read",
-                output.stdout.total
-            ));
+            return self
+                .closed(&format!("printed {} bytes, more than the {OUTPUT_CAP} that are read", output.stdout.total));
         }
         if let Some(heard) = self.denial_in_noise(&told) {
             return heard;
@@ -264,7 +262,9 @@ impl Reader<'_> {
             return None;
         }
         let stdout = self.ran.output.stdout.text();
-        let Ok(objects) = objects_in_noise(&stdout) else { return Some(self.closed("printed a text in which no JSON object can be told from the rest")) };
+        let Ok(objects) = objects_in_noise(&stdout) else {
+            return Some(self.closed("printed a text in which no JSON object can be told from the rest"));
+        };
         let denial = objects
             .iter()
             .filter_map(|text| parse_object(text).ok())
@@ -321,10 +321,8 @@ impl Heard {
 
     /// The word for the record.
     pub(crate) fn word(&self) -> &'static str {
-        if self.blocking_failure.is_some() {
+        if self.blocking_failure.is_some() || self.block().is_some() {
             "block"
-        } else if self.block().is_some() {
-            "deny"
         } else if self.stop().is_some() {
             "stop"
         } else if self.context().is_some() || self.plain.is_some() {

@@ -109,7 +109,7 @@ pub(crate) fn without_ansi(text: &str) -> String {
 }
 
 /// How much text that turns out to be no JSON value is read in search of one, in bytes, before that is given up.
-const NOISE_BUDGET: usize = 64 << 20;
+const NOISE_BUDGET: usize = 4 << 20;
 
 /// The text begins so many values that never end that no object in it can be told from its surroundings.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,12 +1,16 @@
 //! The session's start: promises of context, each with its own deadline, awaited before the first request.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::point::session::{SessionStart, SessionStartView, StartOutcome, StartSource};
 use crate::scene::SessionScene;
 use crate::seam::live::NoticeLevel;
+
+/// How long a promise may take to end after its session did.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// What session-start listeners have promised.
 pub(super) struct Promises {
@@ -28,12 +32,17 @@ pub(super) fn begin(source: StartSource, scene: &SessionScene) -> Promises {
     let started = context.run("session-start promises", move |ended| async move {
         let mut all = StartOutcome::default();
         for (name, deadline, promise) in promises {
+            let mut running = crate::point::contained_call(move || promise);
             let kept = tokio::select! {
-                kept = crate::point::contained_call(move || promise) => kept,
+                kept = &mut running => kept,
                 () = tokio::time::sleep(deadline) => {
                     Err(format!("did not answer within {} s; the session goes on without it", deadline.as_secs()))
                 }
-                _ = ended.cancelled() => return,
+                // Its own signal has fired too: it gets the time to end what it runs and to record it.
+                _ = ended.cancelled() => {
+                    let _ = tokio::time::timeout(ENDING, running).await;
+                    return;
+                }
             };
             match kept {
                 Ok(outcome) => {

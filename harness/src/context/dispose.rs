@@ -118,6 +118,7 @@ impl Context {
                         match last {
                             // A provider that fails at its own end must not keep the others from theirs.
                             Some(entry) => {
+                                self.tell_gone(&entry.what);
                                 if catch_unwind(AssertUnwindSafe(|| drop(entry))).is_err() {
                                     tracing::warn!(
                                         scope = self.0.name,

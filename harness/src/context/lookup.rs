@@ -99,6 +99,30 @@ impl Context {
         }
     }
 
+    /// The observers of a note around this scope, on it and inside it, in this order.
+    pub(crate) fn observers_about<N: Note>(&self) -> Vec<Arc<dyn Observer<N>>> {
+        let mut observers: Vec<Arc<dyn Observer<N>>> = Vec::new();
+        let mut collect = |mounted: &Mounted| {
+            if let Mounted::Observer { key, value } = mounted
+                && *key == TypeId::of::<N>()
+                && let Some(observer) = value.downcast_ref::<Arc<dyn Observer<N>>>()
+            {
+                observers.push(Arc::clone(observer));
+            }
+        };
+        self.each_outward_in(&mut collect);
+        let mut inside = self.children();
+        while let Some(scope) = inside.pop() {
+            lock(&scope.0.state).entries.iter().for_each(|entry| collect(&entry.what));
+            inside.extend(scope.children());
+        }
+        observers
+    }
+
+    fn children(&self) -> Vec<Context> {
+        lock(&self.0.state).children.iter().rev().filter_map(|child| child.upgrade().map(Context)).collect()
+    }
+
     pub(crate) fn wrappers(&self) -> Vec<Arc<dyn Wrapper>> {
         let mut found = Vec::new();
         self.each_outward_in(|mounted| {

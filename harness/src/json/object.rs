@@ -90,7 +90,10 @@ impl Json {
     /// The JSON `null`.
     #[must_use]
     pub fn null() -> Self {
-        Self(std::sync::Arc::new(super::Inner { raw: serde_json::value::RawValue::NULL.to_owned(), view: std::sync::OnceLock::new() }))
+        Self(std::sync::Arc::new(super::Inner {
+            raw: serde_json::value::RawValue::NULL.to_owned(),
+            view: std::sync::OnceLock::new(),
+        }))
     }
 }
 

@@ -273,7 +273,8 @@ impl Scan<'_> {
         // A reader with 64-bit floats must at least see the same magnitude: infinity, or a zero that was none, is
         // not the number that was written; -0 is written differently by many writers.
         let seen: f64 = number.parse().unwrap_or(f64::INFINITY);
-        let written_zero = !number.split(['e', 'E']).next().unwrap_or_default().bytes().any(|b| (b'1'..=b'9').contains(&b));
+        let written_zero =
+            !number.split(['e', 'E']).next().unwrap_or_default().bytes().any(|b| (b'1'..=b'9').contains(&b));
         if !seen.is_finite() || (seen == 0.0 && (!written_zero || number.starts_with('-'))) {
             return Err(JsonFault::Number { number, at: start });
         }

@@ -18,7 +18,13 @@ impl SessionLog {
     /// # Errors
     /// [`LogError::NotLive`] when the parent is closed, [`LogError::Boundary`] when there is no such event or a turn
     /// is open after it, or what [`create`](Self::create) says of the child.
-    pub fn fork(dir: &Path, parent: &LogHandle, boundary: Seq, id: SessionId, created_at: String) -> Result<Self, LogError> {
+    pub fn fork(
+        dir: &Path,
+        parent: &LogHandle,
+        boundary: Seq,
+        id: SessionId,
+        created_at: String,
+    ) -> Result<Self, LogError> {
         if !parent.is_live() {
             return Err(LogError::NotLive { id: parent.header().id });
         }

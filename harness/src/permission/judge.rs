@@ -190,9 +190,11 @@ fn only_reads(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> bool {
     }
     match call.facts.effect {
         Effect::Session => true,
-        Effect::Reads => call.facts.paths.iter().all(|(path, access)| {
-            *access == Access::Read && (place.workspace_holds(path) || place.state_holds(path))
-        }),
+        Effect::Reads => {
+            call.facts.paths.iter().all(|(path, access)| {
+                *access == Access::Read && (place.workspace_holds(path) || place.state_holds(path))
+            })
+        }
         Effect::Edits | Effect::Anything => false,
     }
 }

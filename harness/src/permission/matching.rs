@@ -28,9 +28,10 @@ const WRITING_PROGRAMS: &[&str] = &[
 const READING_PROGRAMS: &[&str] = &[
     "awk", "gawk", "less", "more", "xxd", "od", "hexdump", "strings", "base64", "cp", "source", ".", "tac", "tee",
     "sed", "bat", "vi", "vim", "nano", "dd", "rsync", "scp", "curl", "tar", "zip", "openssl", "sha256sum", "md5sum",
-    "paste", "rev", "fold", "fmt", "pr", "join", "comm", "split", "csplit", "look", "ul", "iconv", "expand", "unexpand",
-    "gzip", "zcat", "zless", "zgrep", "bzip2", "bzcat", "xz", "xzcat", "zstd", "base32", "perl", "python", "python3",
-    "node", "ruby", "bash", "sh", "ln", "mv", "install", "wget", "ed", "ex", "view", "sha1sum", "cksum", "shuf", "tsort",
+    "paste", "rev", "fold", "fmt", "pr", "join", "comm", "split", "csplit", "look", "ul", "iconv", "expand",
+    "unexpand", "gzip", "zcat", "zless", "zgrep", "bzip2", "bzcat", "xz", "xzcat", "zstd", "base32", "perl", "python",
+    "python3", "node", "ruby", "bash", "sh", "ln", "mv", "install", "wget", "ed", "ex", "view", "sha1sum", "cksum",
+    "shuf", "tsort",
 ];
 
 /// A call prepared for rules to look at.
@@ -105,6 +106,10 @@ pub(super) fn strictly(entry: &RuleEntry, call: &Call<'_>, place: &Place<'_>) ->
                     let behind = line.reach.commands.iter().any(|words| {
                         pattern.matches(&join(words.iter().map(|w| w.text.as_str())))
                             || pattern.matches(&join(words.iter().map(|w| w.raw.as_str())))
+                            || words.split_first().is_some_and(|(name, rest)| {
+                                let rest = join(rest.iter().map(|w| w.text.as_str()));
+                                behind::possible_name(name).is_some_and(|name| pattern.may_match(&name, &rest))
+                            })
                     });
                     let searched = || {
                         let found = |words: &Vec<Word>| pattern.occurs_in(&join(words.iter().map(|w| w.text.as_str())));
@@ -158,8 +163,8 @@ fn touches(rule: &Rule, pattern: &PathPattern, anchors: Anchors<'_>, line: &Line
         let revision_path = text.split_once(':').map(|(_, path)| path);
         [Some(text), value, revision_path].into_iter().flatten().any(|text| {
             let below = |names: &[&str]| names.iter().find_map(|name| text.strip_prefix(name));
-        let text = below(&["$PWD/", "${PWD}/"]).unwrap_or(text);
-        let at_home = below(&["~/", "$HOME/", "${HOME}/"]).zip(place.home).map(|(rest, home)| home.join(rest));
+            let text = below(&["$PWD/", "${PWD}/"]).unwrap_or(text);
+            let at_home = below(&["~/", "$HOME/", "${HOME}/"]).zip(place.home).map(|(rest, home)| home.join(rest));
             let named = at_home.unwrap_or_else(|| PathBuf::from(text));
             folders.each().any(|folder| {
                 let path = folder.join(&named);

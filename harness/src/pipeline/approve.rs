@@ -6,7 +6,7 @@ use crate::log::event::{ApprovalAsked, ApprovalDecided};
 use crate::point::approval::{Approval, ApprovalView};
 use crate::point::tools::{AskOrigin, DeniedBy, Reason};
 use crate::scene::Scene;
-use crate::seam::approval::{ApprovalCard, ApprovalOutcome};
+use crate::seam::approval::{ApprovalCard, ApprovalOutcome, Rejecter};
 use crate::tool::{CallCard, CallKind};
 
 /// What came of the question.
@@ -78,15 +78,22 @@ pub(super) async fn ask(
     }
     match outcome {
         ApprovalOutcome::AllowedOnce => Approved::Once,
-        ApprovalOutcome::Rejected { message } => Approved::No(match message {
-            Some(text) => Reason::verbatim(DeniedBy::User, text),
-            None => Reason::new(DeniedBy::User, format!("the user rejected tool \"{name}\"")),
+        ApprovalOutcome::Rejected { message, by } => Approved::No(match (message, denier(by)) {
+            (Some(text), by) => Reason::verbatim(by, text),
+            (None, by) => Reason::new(by, format!("the user rejected tool \"{name}\"")),
         }),
         ApprovalOutcome::Cancelled if scene.cancel.is_cancelled() => Approved::Aborted,
         ApprovalOutcome::Cancelled => {
             Approved::No(Reason::new(DeniedBy::User, format!("approval for tool \"{name}\" was cancelled")))
         }
         ApprovalOutcome::Unavailable => Approved::No(unavailable(name, reason, origin)),
+    }
+}
+
+fn denier(by: Rejecter) -> DeniedBy {
+    match by {
+        Rejecter::Person => DeniedBy::User,
+        Rejecter::Hook => DeniedBy::Hook,
     }
 }
 

@@ -27,6 +27,16 @@ pub struct ApprovalCard {
     pub origin: AskOrigin,
 }
 
+/// Who answered a question with no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rejecter {
+    /// The person who was asked.
+    Person,
+    /// A hook that answered in their place.
+    Hook,
+}
+
 /// The one answer. Nothing lasting is granted by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,6 +47,8 @@ pub enum ApprovalOutcome {
     Rejected {
         /// What to tell the model instead of the usual text.
         message: Option<String>,
+        /// Who said no.
+        by: Rejecter,
     },
     /// The question was withdrawn.
     Cancelled,

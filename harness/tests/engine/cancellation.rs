@@ -80,10 +80,13 @@ async fn r_087_a_cancel_before_entry_asks_no_policy() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     // The second of two exclusive calls has not entered when the first one's body cancels.
     let fire = fires(&cancel);
-    rig.probe("first", Arc::new(move |_| {
-        fire();
-        Box::pin(std::future::ready(Err(ToolFailure::new("gave up"))))
-    }));
+    rig.probe(
+        "first",
+        Arc::new(move |_| {
+            fire();
+            Box::pin(std::future::ready(Err(ToolFailure::new("gave up"))))
+        }),
+    );
     rig.probe("probe", answers("never"));
     rig.plays([Play::Calls(vec![("c0", "first", "{}"), ("c1", "probe", "{}")])]);
     let agent = rig.agent();
@@ -101,10 +104,13 @@ async fn r_087_a_cancel_before_entry_asks_no_policy() {
 async fn r_087_arguments_that_cannot_be_sealed_beat_a_cancel() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     let fire = fires(&cancel);
-    rig.probe("first", Arc::new(move |_| {
-        fire();
-        Box::pin(std::future::ready(Err(ToolFailure::new("gave up"))))
-    }));
+    rig.probe(
+        "first",
+        Arc::new(move |_| {
+            fire();
+            Box::pin(std::future::ready(Err(ToolFailure::new("gave up"))))
+        }),
+    );
     rig.probe("probe", answers("never"));
     rig.plays([Play::Calls(vec![("c0", "first", "{}"), ("c1", "probe", r#"{"n":1,"n":2}"#)])]);
     let agent = rig.agent();
@@ -222,11 +228,14 @@ async fn r_094_a_wrappers_own_success_is_dropped_by_a_cancel_and_its_contexts_ke
 async fn r_095_a_bodys_success_after_a_cancel_is_dropped_and_its_contexts_kept() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     let fire = fires(&cancel);
-    rig.probe("probe", Arc::new(move |mut body| {
-        fire();
-        body.defer(context("kept"));
-        Box::pin(std::future::ready(Ok(Json::of("late").unwrap())))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |mut body| {
+            fire();
+            body.defer(context("kept"));
+            Box::pin(std::future::ready(Ok(Json::of("late").unwrap())))
+        }),
+    );
     let (result, tally) = cancelled_call(&rig, &cancel).await;
     assert_eq!((text(&result).as_str(), code(&result)), ("Error: tool call aborted", Some(RUNNING)));
     assert_eq!(tally, [1, 1, 1, 1, 1, 1, 1]);
@@ -237,10 +246,13 @@ async fn r_095_a_bodys_success_after_a_cancel_is_dropped_and_its_contexts_kept()
 async fn r_096_a_bodys_failure_after_a_cancel_keeps_its_words() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     let fire = fires(&cancel);
-    rig.probe("probe", Arc::new(move |_| {
-        fire();
-        Box::pin(std::future::ready(Err(ToolFailure::new("interrupted at line 3"))))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |_| {
+            fire();
+            Box::pin(std::future::ready(Err(ToolFailure::new("interrupted at line 3"))))
+        }),
+    );
     let (result, tally) = cancelled_call(&rig, &cancel).await;
     assert_eq!(text(&result), "Error: interrupted at line 3");
     assert_eq!(tally, [1, 1, 1, 1, 1, 1, 1]);
@@ -341,16 +353,19 @@ async fn r_102_a_started_body_is_awaited_after_a_cancel() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     let fire = fires(&cancel);
     let (told, ended) = std::sync::mpsc::channel();
-    rig.probe("probe", Arc::new(move |body| {
-        let (fire, told) = (fire.clone(), told.clone());
-        Box::pin(async move {
-            fire();
-            body.scene().cancel.cancelled().await;
-            tokio::task::yield_now().await;
-            told.send(()).unwrap();
-            Ok(Json::of("stopped").unwrap())
-        })
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |body| {
+            let (fire, told) = (fire.clone(), told.clone());
+            Box::pin(async move {
+                fire();
+                body.scene().cancel.cancelled().await;
+                tokio::task::yield_now().await;
+                told.send(()).unwrap();
+                Ok(Json::of("stopped").unwrap())
+            })
+        }),
+    );
     let (result, _) = cancelled_call(&rig, &cancel).await;
     assert_eq!(code(&result), Some(RUNNING));
     ended.try_recv().expect("the body was abandoned");
@@ -360,10 +375,13 @@ async fn r_102_a_started_body_is_awaited_after_a_cancel() {
 async fn r_103_a_body_that_ignores_its_signal_is_abandoned_by_name_after_the_grace() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
     let fire = fires(&cancel);
-    rig.probe("probe", Arc::new(move |_| {
-        fire();
-        Box::pin(std::future::pending())
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(move |_| {
+            fire();
+            Box::pin(std::future::pending())
+        }),
+    );
     rig.plays([Play::Calls(vec![("c1", "probe", "{}")])]);
     let agent = rig.agent();
     let report = agent.prompt(vec![sluice_harness::content::Block::text("go")], &cancel).await;

@@ -18,7 +18,7 @@ use sluice_harness::point::tools::{
 };
 use sluice_harness::registry;
 use sluice_harness::scene::SessionScene;
-use sluice_harness::seam::approval::ApprovalOutcome;
+use sluice_harness::seam::approval::{ApprovalOutcome, Rejecter};
 
 use crate::kit::{Custom, One, allow, ask, assert_pairs, context, deny, logged_contexts, on, on_in, one, ready, sees};
 use crate::rig::{Counts, Play, Probe, Rig, answers, bump, prompt, results, text};
@@ -207,8 +207,16 @@ async fn r_066_only_allowed_once_lets_the_call_through() {
     let nobody = r#"Error: tool "probe" requires approval, but no approval channel is available"#;
     let cases: [(Answer, &str, [usize; 7]); 7] = [
         (|| Ok(ApprovalOutcome::AllowedOnce), "ran", ALL),
-        (|| Ok(ApprovalOutcome::Rejected { message: None }), r#"Error: the user rejected tool "probe""#, NO_BODY),
-        (|| Ok(ApprovalOutcome::Rejected { message: Some("do it by hand".into()) }), "do it by hand", NO_BODY),
+        (
+            || Ok(ApprovalOutcome::Rejected { message: None, by: Rejecter::Person }),
+            r#"Error: the user rejected tool "probe""#,
+            NO_BODY,
+        ),
+        (
+            || Ok(ApprovalOutcome::Rejected { message: Some("do it by hand".into()), by: Rejecter::Person }),
+            "do it by hand",
+            NO_BODY,
+        ),
         (|| Ok(ApprovalOutcome::Cancelled), r#"Error: approval for tool "probe" was cancelled"#, NO_BODY),
         (|| Ok(ApprovalOutcome::Unavailable), nobody, NO_BODY),
         (|| Err(ListenerFault::new("client", "gone")), nobody, NO_BODY),

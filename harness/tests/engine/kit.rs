@@ -105,7 +105,15 @@ pub(crate) fn sees<N: Note, F>(rig: &Rig, f: F)
 where
     F: for<'a, 'b> Fn(&'a N::Snapshot<'b>) + Send + Sync + 'static,
 {
-    rig.root.observe::<N>(Sees(f, PhantomData)).unwrap();
+    sees_in::<N, F>(&rig.root, f);
+}
+
+/// Mounts an observer on a scope.
+pub(crate) fn sees_in<N: Note, F>(scope: &Context, f: F)
+where
+    F: for<'a, 'b> Fn(&'a N::Snapshot<'b>) + Send + Sync + 'static,
+{
+    scope.observe::<N>(Sees(f, PhantomData)).unwrap();
 }
 
 type Finalize = Box<dyn Fn(Option<&Json>, &[Block]) -> Option<Content> + Send + Sync>;

@@ -8,10 +8,13 @@ use sluice_harness::cancel::Cancel;
 use sluice_harness::content::Block;
 use sluice_harness::context::Context;
 use sluice_harness::json::Json;
-use sluice_harness::registry::{self, RESERVED, RegisterFault, register, resolve, restrict, schemas, visible};
+use sluice_harness::point::Observer;
+use sluice_harness::registry::{
+    self, RESERVED, RegisterFault, ToolsChange, ToolsChanged, register, resolve, restrict, schemas, visible,
+};
 use sluice_harness::tool::{BodyView, CallCard, CallKind, Content, SchemaOrigin, Tool, ToolFailure};
 
-use crate::kit::{assert_pairs, json, one};
+use crate::kit::{assert_pairs, json, one, sees_in};
 use crate::rig::{Counts, Play, Probe, Rig, answers, prompt, results, text};
 
 fn probe(name: &'static str) -> Arc<dyn Tool> {
@@ -270,6 +273,87 @@ fn r_011_a_registration_ends_once_and_the_name_is_free_again() {
     assert!(resolve(&root, "t").is_some());
     drop(second);
     assert!(resolve(&root, "t").is_some());
+}
+
+type Told = Arc<std::sync::Mutex<Vec<String>>>;
+
+/// Hears of changes on a scope, as `name: what scope tools`.
+fn hears(scope: &Context, name: &'static str, told: &Told) {
+    let told = Arc::clone(told);
+    let hear = move |c: &ToolsChanged<'_>| {
+        told.lock().unwrap().push(format!("{name}: {:?} {} {}", c.what, c.scope, c.names.join(",")));
+    };
+    sees_in::<ToolsChange, _>(scope, hear);
+}
+
+#[tokio::test]
+async fn r_013_changes_of_tools_and_restrictions_are_told_around_and_inside_the_scope_and_guards_are_not() {
+    let root = Context::root("root");
+    let (child, sibling) = (root.child("child").unwrap(), root.child("sibling").unwrap());
+    let told = Told::default();
+    let new = || std::mem::take(&mut *told.lock().unwrap());
+    for (scope, name) in [(&root, "r"), (&child, "c"), (&sibling, "s")] {
+        hears(scope, name, &told);
+    }
+    let a = register(&root, probe("a")).unwrap();
+    register(&root, probe("b")).unwrap();
+    assert_eq!(new()[..3], ["r: Registered root a", "c: Registered root a", "s: Registered root a"]);
+    let own = register(&child, probe("own")).unwrap();
+    assert_eq!(new(), ["r: Registered child own", "c: Registered child own"]);
+    let restriction = restrict(&child, Some(vec!["b".into()]), vec!["a".into()]).unwrap();
+    assert_eq!(new(), ["r: Restricted child a,b", "c: Restricted child a,b"]);
+    let guard = child.guard(sluice_harness::point::tools::Guard::new("g", |_| None)).unwrap();
+    guard.end();
+    assert!(register(&root, probe("a")).is_err(), "a refused registration is no change");
+    assert!(new().is_empty());
+    for _ in 0..2 {
+        restriction.end();
+        own.end();
+        a.end();
+    }
+    let ends = ["r: Lifted child a,b", "c: Lifted child a,b", "r: Unregistered child own", "c: Unregistered child own"];
+    let all = new();
+    assert_eq!((&all[..4], all.len()), (&ends.map(str::to_owned)[..], 7));
+    // A scope that ends takes its tools with it, and those around it hear of that.
+    register(&child, probe("late")).unwrap();
+    new();
+    child.dispose(Duration::from_secs(60)).await;
+    assert_eq!(new(), ["r: Unregistered child late", "c: Unregistered child late"]);
+}
+
+#[test]
+fn r_011_an_observer_that_panics_takes_a_registration_back_and_keeps_no_end_from_happening() {
+    let root = Context::root("root");
+    let child = root.child("child").unwrap();
+    let fine = register(&root, probe("fine")).unwrap();
+    let told = Told::default();
+    hears(&root, "before", &told);
+    let grumpy = root.observe::<ToolsChange>(Grumpy).unwrap();
+    hears(&root, "after", &told);
+    let fault = register(&root, probe("t")).unwrap_err();
+    let why = "was taken back, because an observer of `tools/change` failed: not today";
+    assert_eq!(fault.to_string(), format!("the tool `t` {why}"));
+    assert_eq!(names(&root), ["fine"]);
+    // Only who heard of it hears that it is gone.
+    assert_eq!(*told.lock().unwrap(), ["before: Registered root t", "before: Unregistered root t"]);
+    let fault = restrict(&child, None, vec!["fine".into()]).unwrap_err();
+    assert_eq!(fault.to_string(), format!("a restriction in the scope `child` {why}"));
+    assert_eq!(names(&child), ["fine"]);
+    fine.end();
+    assert!(names(&root).is_empty());
+    assert_eq!(told.lock().unwrap().last().unwrap(), "after: Unregistered root fine");
+    grumpy.end();
+    register(&root, probe("t")).unwrap();
+    assert_eq!(names(&root), ["t"]);
+}
+
+/// An observer that panics at everything.
+struct Grumpy;
+
+impl Observer<ToolsChange> for Grumpy {
+    fn observe(&self, _: &ToolsChanged<'_>) {
+        panic!("not today");
+    }
 }
 
 #[tokio::test]

@@ -49,10 +49,13 @@ impl Listener<BatchSettled> for Settles {
 #[tokio::test]
 async fn a_settled_batch_is_seen_whole_and_its_contexts_follow_those_of_the_calls() {
     let rig = Rig::new();
-    rig.probe("probe", Arc::new(|mut body| {
-        body.defer(context("of the call"));
-        Box::pin(std::future::ready(Ok(Json::of("ok").unwrap())))
-    }));
+    rig.probe(
+        "probe",
+        Arc::new(|mut body| {
+            body.defer(context("of the call"));
+            Box::pin(std::future::ready(Ok(Json::of("ok").unwrap())))
+        }),
+    );
     let seen = Arc::new(Mutex::new(Vec::new()));
     let decision = BatchDecision { contexts: vec![context("of the batch")], stop: None };
     rig.root.listen::<BatchSettled>(Rank::NORMAL, Settles(decision, Arc::clone(&seen))).unwrap();

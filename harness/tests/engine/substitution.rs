@@ -18,7 +18,7 @@ use sluice_harness::point::tools::{
     Allow, AskOrigin, DeniedBy, Guard, PolicyView, PostResult, PreAnswer, PreTool, Reason, Standing, ToolResultNote,
 };
 use sluice_harness::registry;
-use sluice_harness::seam::approval::ApprovalOutcome;
+use sluice_harness::seam::approval::{ApprovalOutcome, Rejecter};
 use sluice_harness::tool::Concurrency;
 
 use crate::kit::{Custom, One, allow, ask, assert_pairs, context, deny, json, logged_contexts, on, one, ready, sees};
@@ -371,7 +371,7 @@ async fn two_questions_about_two_rewrites_of_one_call_are_two_questions() {
         })
     });
     on::<Approval, _>(&rig, Rank::NORMAL, |view, _| {
-        let no = ApprovalOutcome::Rejected { message: None };
+        let no = ApprovalOutcome::Rejected { message: None, by: Rejecter::Person };
         ready(Ok(if view.card.input.text() == r#"{"n":3}"# { ApprovalOutcome::AllowedOnce } else { no }))
     });
     let one = one(&rig, "probe", r#"{"n":1}"#).await;

@@ -4,6 +4,7 @@
 //! transcript is code. Invariant: nothing waits without a watchdog, nothing sleeps to wait for something.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -4,7 +4,7 @@ use sluice_harness::Fut;
 use sluice_harness::point::approval::{Approval, ApprovalView};
 use sluice_harness::point::{Listener, ListenerFault, Next};
 use sluice_harness::scene::{StopCause, StopKind};
-use sluice_harness::seam::approval::ApprovalOutcome;
+use sluice_harness::seam::approval::{ApprovalOutcome, Rejecter};
 use sluice_harness::seam::live::NoticeLevel;
 
 use super::firing::{Occurrence, tool_names};
@@ -65,14 +65,14 @@ impl Bridge {
                     let reason = Some(message.clone());
                     scene.stop_turn(StopCause { by: hook, reason, kind: StopKind::Interrupt });
                 }
-                Ok(ApprovalOutcome::Rejected { message: Some(message) })
+                Ok(ApprovalOutcome::Rejected { message: Some(message), by: Rejecter::Hook })
             }
             Effect::Allow { input, updates } => {
                 if input.is_some_and(|input| input != card.input) {
                     // The answer is about the call as it was asked; another input would run unjudged.
                     let message = format!("{hook} hook error: it rewrites the input, which an answer cannot express");
                     scene.tell(NoticeLevel::Warning, &hook, message.clone()).await;
-                    return Ok(ApprovalOutcome::Rejected { message: Some(message) });
+                    return Ok(ApprovalOutcome::Rejected { message: Some(message), by: Rejecter::Hook });
                 }
                 for warning in apply(scene, &updates) {
                     scene.tell(NoticeLevel::Warning, &hook, warning).await;

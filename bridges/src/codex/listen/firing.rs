@@ -97,12 +97,17 @@ impl Bridge {
             .ran
             .iter()
             .map(|(ran, heard)| {
-                (ran, Said { word: heard.word(), problem: heard.problem.clone(), notices: heard.notices() })
+                (ran, Said { word: recorded(event, heard.word()), problem: heard.problem.clone(), notices: heard.notices() })
             })
             .collect();
         conclude(scene, hook, &said).await?;
         Ok(fired)
     }
+}
+
+/// The word for the record: what blocks a call denies it.
+fn recorded(event: Event, word: &'static str) -> &'static str {
+    if event == Event::PreToolUse && word == "block" { "deny" } else { word }
 }
 
 /// Contexts as messages of their own, each shortened where it is long.

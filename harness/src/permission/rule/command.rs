@@ -74,6 +74,23 @@ impl CommandPattern {
         fits(&self.pieces, &text) || (self.open_end && fits(self.pieces.get(..end).unwrap_or_default(), &text))
     }
 
+    /// The literal first word, where there is one.
+    fn program(&self) -> Option<String> {
+        let end = self.pieces.iter().position(|p| p.is_none_or(char::is_whitespace)).unwrap_or(self.pieces.len());
+        let ended = self.pieces.get(end).is_none_or(Option::is_some);
+        let word: String = self.pieces.get(..end)?.iter().flatten().collect();
+        (ended && !word.is_empty()).then_some(word)
+    }
+
+    /// Whether a command fits whose program's name is only known as a pattern in which `*` may be anything.
+    #[must_use]
+    pub fn may_match(&self, name: &str, arguments: &str) -> bool {
+        self.program().is_some_and(|program| {
+            let line = if arguments.is_empty() { program.clone() } else { format!("{program} {arguments}") };
+            Self::plain(name).matches(&program) && self.matches(&line)
+        })
+    }
+
     /// Whether the pattern names a command and says nothing of its arguments: `rm *`, `rm:*`, `rm*`.
     #[must_use]
     pub fn names_only_a_command(&self) -> bool {

@@ -28,6 +28,25 @@ const WRAPPERS: &[(&str, usize)] = &[
     ("parallel", 0),
     ("watch", 0),
     ("caffeinate", 0),
+    ("setpriv", 0),
+    ("prlimit", 0),
+    ("choom", 0),
+    ("runuser", 0),
+    ("pkexec", 0),
+    ("run0", 0),
+    ("systemd-run", 0),
+    ("nsenter", 0),
+    ("bwrap", 0),
+    ("firejail", 0),
+    ("unbuffer", 0),
+    ("ssh-agent", 0),
+    ("dbus-run-session", 0),
+    ("xvfb-run", 0),
+    ("linux32", 0),
+    ("linux64", 0),
+    ("i386", 0),
+    ("x86_64", 0),
+    ("faketime", 1),
     ("timeout", 1),
     ("gtimeout", 1),
     ("chroot", 1),
@@ -77,7 +96,8 @@ pub(super) fn suffixes(words: &[Word], own: usize) -> Vec<&[Word]> {
             after_option = word.text != "--";
             continue;
         }
-        if parse::is_assignment(&word.raw) {
+        // `env -` has an option that is one dash.
+        if word.text == "-" || parse::is_assignment(&word.raw) {
             continue;
         }
         found.extend(words.get(at..));
@@ -92,6 +112,42 @@ pub(super) fn suffixes(words: &[Word], own: usize) -> Vec<&[Word]> {
         own -= 1;
     }
     found
+}
+
+/// What a program's name may become where a part of it is computed or a pattern: its last part with `*` for what is not
+/// known. `None` when nothing of it is known.
+pub(crate) fn possible_name(word: &Word) -> Option<String> {
+    if !word.dynamic && !word.glob {
+        return None;
+    }
+    let mut name = String::new();
+    let mut chars = word.text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let closing = match c {
+            '*' | '?' => None,
+            '[' => Some(']'),
+            '`' => Some('`'),
+            '$' => match chars.next() {
+                Some('{') => Some('}'),
+                Some('(') => Some(')'),
+                Some(first) if first.is_ascii_alphabetic() || first == '_' => {
+                    while chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
+                    None
+                }
+                _ => None,
+            },
+            _ => {
+                name.push(c);
+                continue;
+            }
+        };
+        if let Some(closing) = closing {
+            let _ = chars.by_ref().find(|c| *c == closing);
+        }
+        name.push('*');
+    }
+    let name = base_name(&name);
+    name.contains(|c| c != '*').then(|| name.to_owned())
 }
 
 fn base_name(text: &str) -> &str {

@@ -278,3 +278,28 @@ fn a_shell_line_that_names_a_guarded_file_in_another_way_is_denied() {
         assert_eq!(word(&judge(&store, "Bash", line)), "deny-rule", "{line}");
     }
 }
+
+#[test]
+fn a_denied_program_is_seen_behind_wrappers_and_in_names_that_are_half_computed() {
+    let store = store(Mode::BypassPermissions, &[(Behaviour::Deny, "Bash(rm *)")]);
+    for line in [
+        "r$@m x",
+        "r${y}m x",
+        "r$()m x",
+        "r``m x",
+        "a=r; ${a}m x",
+        "/bin/r? x",
+        "/bin/[r]m x",
+        "env - rm x",
+        "setpriv --nnp rm x",
+        "prlimit --nproc=9 rm x",
+        "runuser -u me -- rm x",
+        "x86_64 rm x",
+        "ssh-agent rm x",
+    ] {
+        assert_eq!(word(&judge(&store, "Bash", line)), "deny-rule", "{line}");
+    }
+    for line in ["$HOME/bin/tool x", "./run*.sh x", "${CC}c x", "$EDITOR x", "echo r*m"] {
+        assert_eq!(word(&judge(&store, "Bash", line)), "run", "{line}");
+    }
+}
