@@ -181,7 +181,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 
 /// A first word that is no command is most likely a prompt.
 fn no_command(first: &str, error: clap::Error) -> NoPlan {
-    if error.kind() != clap::error::ErrorKind::InvalidSubcommand || first.starts_with('-') {
+    let is_command = args::COMMANDS.contains(&first) || first.starts_with('-');
+    if error.kind() != clap::error::ErrorKind::InvalidSubcommand || is_command {
         return NoPlan::Words(error);
     }
     let guess = nearest(first, args::COMMANDS.iter().copied());

@@ -71,8 +71,10 @@ struct Row {
     r#type: String,
     command: String,
     args: Vec<String>,
-    /// In seconds; absent where the dialect's default holds.
-    timeout: Option<f64>,
+    /// In seconds.
+    timeout: f64,
+    /// Whether the handler says so itself, or it is the dialect's default.
+    timeout_declared: bool,
     waits: bool,
     source: String,
     json_path: String,
@@ -90,6 +92,10 @@ impl Row {
             Action::Unsupported { kind, .. } => (kind.as_str(), Vec::new()),
         };
         let why_not = why_not(handler, config);
+        let limit = handler.timeout.unwrap_or_else(|| match handler.dialect {
+            Dialect::ClaudeCode => claude_code::default_timeout(handler.event),
+            Dialect::Codex => codex::default_timeout(),
+        });
         Self {
             dialect: handler.dialect.word(),
             event: handler.event.word(),
@@ -98,7 +104,8 @@ impl Row {
             r#type: kind.to_owned(),
             command: handler.label().to_owned(),
             args,
-            timeout: handler.timeout.map(|timeout| timeout.as_secs_f64()),
+            timeout: limit.as_secs_f64(),
+            timeout_declared: handler.timeout.is_some(),
             waits: match handler.waiting {
                 Waiting::Awaited | Waiting::AwaitedLenient => true,
                 Waiting::Async => false,
@@ -157,9 +164,9 @@ fn human(rows: &[Row], plan: &HooksListPlan, out: &mut dyn Write) -> io::Result<
         line(out, "", &head)?;
         let command = std::iter::once(&row.command).chain(&row.args).map(String::as_str).collect::<Vec<_>>().join(" ");
         line(out, &format!("  {:8} ", row.r#type), &command)?;
-        let timeout = row.timeout.map_or_else(|| "the dialect's own".to_owned(), |seconds| format!("{seconds} s"));
+        let whose = if row.timeout_declared { "" } else { " (the dialect's default)" };
         let waits = if row.waits { "" } else { ", not waited for" };
-        line(out, "  timeout  ", &format!("{timeout}{waits}"))?;
+        line(out, "  timeout  ", &format!("{} s{whose}{waits}", row.timeout))?;
         line(out, "  from     ", &format!("{}: {} ({})", row.source, row.json_path, row.layer))?;
         line(out, "  trust    ", row.trust)?;
         if let Some(why) = &row.why_not {
@@ -183,7 +190,8 @@ fn json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn problems<'a>(problems: impl Iterator<Item = &'a Problem>, err: &mut dyn Write) {
-    for problem in problems {
+    // A held-back hook has its own row, which says so.
+    for problem in problems.filter(|problem| problem.code != "hook-held-back") {
         // Whoever closed stderr does not want to know.
         let _ = line(err, "sluice: ", &problem.to_string());
     }
@@ -252,30 +260,30 @@ mod tests {
             &[USER, PROJECT, CODEX, NO_CODEX],
             &ALL,
             expect![[r#"
-            claude-code Stop
-              command  mark u
-              timeout  2.5 s
-              from     /home/.claude/settings.json: hooks.Stop[0].hooks[0] (user)
-              trust    owner
-            claude-code PreToolUse  matcher Bash
-              http     http://x
-              timeout  the dialect's own
-              from     /home/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (user)
-              trust    owner
-              does not run: hooks of the type `http` are not supported yet
-            claude-code PreToolUse  matcher Edit|Write  if Edit(src/**)
-              command  check ⏎ more
-              timeout  the dialect's own
-              from     /work/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (project)
-              trust    held-back
-              does not run: it came with the repository and is not accepted; --trust-hooks accepts it for one run
-            codex PreToolUse  matcher ^Bash$
-              command  mark c
-              timeout  5 s
-              from     /home/.codex/hooks.json: hooks.PreToolUse[0].hooks[0] (user)
-              trust    owner
-              does not run: hooks.codex is false (/home/.config/sluice/config.toml line 2)
-        "#]],
+                claude-code Stop
+                  command  mark u
+                  timeout  2.5 s
+                  from     /home/.claude/settings.json: hooks.Stop[0].hooks[0] (user)
+                  trust    owner
+                claude-code PreToolUse  matcher Bash
+                  http     http://x
+                  timeout  600 s (the dialect's default)
+                  from     /home/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (user)
+                  trust    owner
+                  does not run: hooks of the type `http` are not supported yet
+                claude-code PreToolUse  matcher Edit|Write  if Edit(src/**)
+                  command  check ⏎ more
+                  timeout  600 s (the dialect's default)
+                  from     /work/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (project)
+                  trust    held-back
+                  does not run: it came with the repository and is not accepted; --trust-hooks accepts it for one run
+                codex PreToolUse  matcher ^Bash$
+                  command  mark c
+                  timeout  5 s
+                  from     /home/.codex/hooks.json: hooks.PreToolUse[0].hooks[0] (user)
+                  trust    owner
+                  does not run: hooks.codex is false (/home/.config/sluice/config.toml line 2)
+            "#]],
         );
     }
 
@@ -320,9 +328,9 @@ mod tests {
             &[PROJECT, CODEX],
             &HooksListPlan { format: ListFormat::Json, ..ALL },
             expect![[r#"
-            {"dialect":"claude-code","event":"PreToolUse","matcher":"Edit|Write","if":"Edit(src/**)","type":"command","command":"check\nmore","args":[],"timeout":null,"waits":true,"source":"/work/.claude/settings.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"project","trust":"held-back","runs":false,"why_not":"it came with the repository and is not accepted; --trust-hooks accepts it for one run"}
-            {"dialect":"codex","event":"PreToolUse","matcher":"^Bash$","if":null,"type":"command","command":"mark c","args":[],"timeout":5.0,"waits":true,"source":"/home/.codex/hooks.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"user","trust":"owner","runs":true,"why_not":null}
-        "#]],
+                {"dialect":"claude-code","event":"PreToolUse","matcher":"Edit|Write","if":"Edit(src/**)","type":"command","command":"check\nmore","args":[],"timeout":600.0,"timeout_declared":false,"waits":true,"source":"/work/.claude/settings.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"project","trust":"held-back","runs":false,"why_not":"it came with the repository and is not accepted; --trust-hooks accepts it for one run"}
+                {"dialect":"codex","event":"PreToolUse","matcher":"^Bash$","if":null,"type":"command","command":"mark c","args":[],"timeout":5.0,"timeout_declared":true,"waits":true,"source":"/home/.codex/hooks.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"user","trust":"owner","runs":true,"why_not":null}
+            "#]],
         );
     }
 

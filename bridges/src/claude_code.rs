@@ -26,3 +26,9 @@ mod text;
 pub use discover::{Discovery, EnvEntry, PermissionEntry, discover};
 pub use environment::env_folder;
 pub use listen::ClaudeCodeBridge;
+
+/// How long a handler may take that does not say (Claude Code hooks, default timeouts).
+#[must_use]
+pub fn default_timeout(event: crate::Event) -> std::time::Duration {
+    listen::default_limit(event)
+}

@@ -21,3 +21,9 @@ mod tool;
 pub use discover::{Discovery, discover};
 pub use listen::CodexBridge;
 pub use shell::codex_shell;
+
+/// How long a handler may take that does not say.
+#[must_use]
+pub fn default_timeout() -> std::time::Duration {
+    listen::DEFAULT_LIMIT
+}

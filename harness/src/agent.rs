@@ -8,6 +8,7 @@ mod batch;
 pub mod end;
 mod exchange;
 mod inbox;
+mod jitter;
 pub mod report;
 mod start;
 mod turn;
@@ -31,6 +32,7 @@ use crate::seam::live::{LiveEvent, LiveSink};
 use crate::{Fut, point::contained_call};
 
 pub use end::{Budget, CompletedHow, TurnEnd};
+pub use jitter::Jitter;
 pub use report::{Denial, TurnReport};
 
 /// What bounds a turn.
@@ -125,6 +127,7 @@ pub struct Agent {
     system: String,
     limits: Limits,
     retry: RetryPolicy,
+    jitter: Jitter,
     source: StartSource,
     promises: Mutex<start::Promises>,
     inbox: inbox::Inbox,
@@ -149,6 +152,7 @@ impl Agent {
             system: spec.system,
             limits: spec.limits,
             retry: spec.retry,
+            jitter: Jitter::default(),
             source: spec.source,
             closing,
             promises: Mutex::new(start::Promises::none()),
@@ -158,6 +162,12 @@ impl Agent {
         let scene = agent.scene(None, agent.context.cancel_signal().child(), Arc::new(StopLatch::new()));
         let promises = start::begin(agent.source, &scene);
         Self { promises: Mutex::new(promises), ..agent }
+    }
+
+    /// Moves back-off waits otherwise than by up to a tenth.
+    #[must_use]
+    pub fn with_jitter(self, jitter: Jitter) -> Self {
+        Self { jitter, ..self }
     }
 
     /// The session.

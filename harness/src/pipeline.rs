@@ -10,6 +10,7 @@ mod dispatch;
 mod frozen;
 mod gate;
 mod identity;
+mod redact;
 mod seal;
 mod settle;
 mod timeout;

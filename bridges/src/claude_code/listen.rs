@@ -8,6 +8,8 @@ mod after_tool;
 mod approval;
 mod before_tool;
 mod firing;
+
+pub(super) use firing::default_limit;
 mod session;
 mod turn;
 

@@ -4,6 +4,8 @@
 //! firing is stands in [`firing`], what each point makes of it in the other files here.
 
 mod firing;
+
+pub(super) use firing::DEFAULT_LIMIT;
 mod tools;
 mod turn;
 

@@ -118,11 +118,24 @@ pub(crate) struct TooNoisy;
 /// The whole JSON objects that stand by themselves in a text, beside other text or other objects but not inside
 /// another JSON value. Empty when the text is one object and nothing else: that is no noise.
 pub(crate) fn objects_in_noise(text: &str) -> Result<Vec<String>, TooNoisy> {
-    let text = without_ansi(text);
-    let text = trimmed(&text);
-    if parse_object(text).is_ok() {
+    let whole = trimmed(text);
+    if parse_object(whole).is_ok() {
         return Ok(Vec::new());
     }
+    let mut found = standing_objects(whole)?;
+    // Control sequences may stand inside an object; one that never ends may also swallow one, so both texts are read.
+    let plain = without_ansi(whole);
+    if plain != whole {
+        for object in standing_objects(&plain)? {
+            if !found.contains(&object) {
+                found.push(object);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn standing_objects(text: &str) -> Result<Vec<String>, TooNoisy> {
     let mut found = Vec::new();
     let mut rest = text;
     let mut in_vain = 0;
@@ -188,6 +201,10 @@ mod tests {
         assert_eq!(found("hi [1] {\"a\":1}\n{\"b\":{\"c\":2}} x"), ["{\"a\":1}", "{\"b\":{\"c\":2}}"]);
         assert!(found("[{\"a\":1}]").is_empty());
         assert_eq!(found("\u{1b}[31m{\"a\":1}\u{1b}[0m x"), ["{\"a\":1}"]);
+        assert_eq!(found("\u{1b}[1m{\"a\":1}\u{1b}[0m"), ["{\"a\":1}"], "codes alone are noise too");
+        assert_eq!(found("\u{1b}[{\"a\":1}"), ["{\"a\":1}"]);
+        assert_eq!(found("\u{1b}]0;title {\"a\":1}"), ["{\"a\":1}"]);
+        assert_eq!(found("{\u{1b}[1m\"a\"\u{1b}[0m:1}"), ["{\"a\":1}"]);
         assert!(found("{\"continue\": false,").is_empty());
     }
 

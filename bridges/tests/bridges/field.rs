@@ -72,6 +72,18 @@ async fn a_script_that_ran_and_denied_is_never_taken_for_a_missing_one() {
 }
 
 #[tokio::test]
+async fn a_denial_between_terminal_codes_and_nothing_else_closes_the_gate() {
+    let deny = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse", "permissionDecision": "deny",
+        "permissionDecisionReason": "nope" } });
+    for (before, after) in [("\u{1b}[1m", "\u{1b}[0m"), ("\u{1b}[", ""), ("\u{1b}]0;title ", "")] {
+        let world = World::new();
+        world.file("answer", &format!("{before}{deny}{after}"));
+        let session = call(&world, &pre(&[command("cat answer")]), "touch t").await;
+        assert!(!world.has("t"), "{before:?}: {}", session.said());
+    }
+}
+
+#[tokio::test]
 async fn a_text_in_which_no_object_can_be_found_closes_a_gate_soon() {
     let world = World::new();
     let noisy = "head -c 2000000 /dev/zero | tr '\\0' '['; echo '{\"decision\":\"block\"}'";

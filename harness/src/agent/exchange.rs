@@ -147,7 +147,7 @@ pub(super) async fn run(
                 return Ok(Exchanged::Cancelled);
             }
             Streamed::Failed(fault) => {
-                let wait = if draft.is_untouched() { wait_for(agent, &fault, attempt) } else { None };
+                let wait = if draft.is_untouched() { wait_for(agent, &fault, attempt, index) } else { None };
                 let Some(wait) = wait else {
                     *partial = interrupted(step, &info, draft)?;
                     return Ok(Exchanged::Failed(fault));
@@ -269,7 +269,7 @@ fn failed_or_cancelled(scene: &SessionScene, fault: ModelFault) -> Streamed {
 }
 
 /// Whether and after how long a failed request is repeated.
-fn wait_for(agent: &Agent, fault: &ModelFault, attempt: u32) -> Option<Duration> {
+fn wait_for(agent: &Agent, fault: &ModelFault, attempt: u32, index: u64) -> Option<Duration> {
     let policy = agent.retry;
     if attempt > policy.retries {
         return None;
@@ -279,7 +279,8 @@ fn wait_for(agent: &Agent, fault: &ModelFault, attempt: u32) -> Option<Duration>
         Retry::After(wanted) => (wanted <= policy.cap).then_some(wanted),
         Retry::Backoff => {
             let doubled = policy.base.saturating_mul(1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX));
-            Some(doubled.min(policy.cap))
+            let seed = agent.session.id.as_str();
+            Some(agent.jitter.moved(doubled.min(policy.cap), seed, index))
         }
     }
 }

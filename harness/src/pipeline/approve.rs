@@ -1,6 +1,9 @@
 //! Approval: a question is asked at most once, every answer is durable, and silence means no.
+//!
+//! What is shown is [`redact`]ed, what is recorded holds no input at all.
 
 use super::identity::Identity;
+use super::redact;
 use super::seal::Sealed;
 use crate::log::event::{ApprovalAsked, ApprovalDecided};
 use crate::point::approval::{Approval, ApprovalView};
@@ -40,8 +43,8 @@ pub(super) async fn ask(
     let card = ApprovalCard {
         call_id: id.root_call_id().clone(),
         tool: name.to_owned(),
-        input: id.input().clone(),
-        card: shown,
+        input: redact::input(id.input()),
+        card: redact::card(shown),
         reason: reason.clone(),
         origin,
     };
@@ -59,7 +62,7 @@ pub(super) async fn ask(
     }
     let waterfall = scene.context.waterfall::<Approval>();
     let answered = {
-        let view = ApprovalView { scene, card: &card };
+        let view = ApprovalView { scene, card: &card, sealed: id.input() };
         let asking = waterfall.run(view, || Box::pin(std::future::ready(Ok(ApprovalOutcome::Unavailable))));
         tokio::select! {
             biased;
@@ -109,8 +112,9 @@ fn unavailable(name: &str, reason: Option<String>, origin: AskOrigin) -> Reason 
     }
 }
 
-pub(crate) fn card_of(sealed: &Sealed) -> CallCard {
-    present(sealed.definition.as_ref().map(|d| d.tool()), sealed.id.name(), &sealed.id.input)
+/// The card of a question: made from what may be shown, so that no part of it can hold what is hidden.
+pub(super) fn card_of(sealed: &Sealed) -> CallCard {
+    present(sealed.definition.as_ref().map(|d| d.tool()), sealed.id.name(), &redact::input(&sealed.id.input))
 }
 
 /// A card for a call; total: a panicking or missing tool falls back to its name.

@@ -1,6 +1,7 @@
 //! The chain of approval answerers: one question, one answer, and silence means no.
 
 use super::Point;
+use crate::json::Json;
 use crate::scene::Scene;
 use crate::seam::approval::{ApprovalCard, ApprovalOutcome};
 
@@ -14,6 +15,8 @@ pub struct ApprovalView<'a> {
     pub scene: Scene<'a>,
     /// The question.
     pub card: &'a ApprovalCard,
+    /// The sealed input as it would run, secrets and all: to judge by, never to show.
+    pub sealed: &'a Json,
 }
 
 impl Point for Approval {

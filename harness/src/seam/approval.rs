@@ -10,14 +10,14 @@ use crate::json::Json;
 use crate::point::tools::AskOrigin;
 use crate::tool::CallCard;
 
-/// The question, frozen: what is asked is what would run.
+/// The question, frozen: what is asked is what would run, but for the values of secrets, which are not shown.
 #[derive(Debug, Clone)]
 pub struct ApprovalCard {
     /// The call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// The sealed arguments.
+    /// The sealed arguments, redacted.
     pub input: Json,
     /// How the call is shown.
     pub card: CallCard,

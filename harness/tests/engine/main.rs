@@ -16,6 +16,7 @@ mod course;
 mod dispatch;
 mod endings;
 mod examples;
+mod failing_log;
 mod gates;
 mod hangs;
 mod interleavings;

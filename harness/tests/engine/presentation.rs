@@ -1,6 +1,6 @@
 //! What a person is shown: computed from what is durable, total, and the same again on replay.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sluice_harness::agent::Agent;
 use sluice_harness::cancel::Cancel;
@@ -9,12 +9,14 @@ use sluice_harness::ids::Seq;
 use sluice_harness::log::SessionLog;
 use sluice_harness::log::event::{ToolCall, ToolResult};
 use sluice_harness::pipeline::Gated;
-use sluice_harness::point::tools::{Allow, PreAnswer, PreTool, Standing};
+use sluice_harness::point::approval::Approval;
+use sluice_harness::point::tools::{Allow, AskOrigin, PreAnswer, PreTool, Standing};
 use sluice_harness::registry;
+use sluice_harness::seam::approval::ApprovalOutcome;
 use sluice_harness::seam::live::LiveEvent;
 use sluice_harness::tool::{CallCard, CallKind, CardItem, ResultCard};
 
-use crate::kit::{Custom, Ear, agent_with, json};
+use crate::kit::{Custom, Ear, agent_with, ask, json, on, one, ready};
 use crate::rig::{Play, Rig, answers, prompt};
 
 /// A tool whose cards show all they are given.
@@ -131,4 +133,44 @@ async fn a_rewritten_call_is_shown_with_what_really_runs() {
         })
         .collect();
     assert_eq!(order, [r#"pending c1 probe {"n":1}"#, r#"running c1 probe {"n":2} {"n":2}"#, "finished c1 false"]);
+}
+
+#[tokio::test]
+async fn r_068_a_question_hides_secrets_in_its_input_and_its_card_and_the_body_gets_them() {
+    let rig = Rig::new();
+    let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+    let keeps = Arc::clone(&ran);
+    let mut tool = Custom::new(
+        "shell",
+        &rig.counts,
+        Arc::new(move |body| {
+            keeps.lock().unwrap().push(body.input().text().to_owned());
+            ready(Ok(json(r#""ran""#)))
+        }),
+    );
+    tool.parameters = r#"{"type":"object","properties":{"command":{"type":"string"},"env":{"type":"object"}}}"#;
+    tool.card = Box::new(|input| CallCard {
+        title: input.str_at("command").unwrap_or_default().to_owned(),
+        kind: CallKind::Execute,
+        items: vec![CardItem::Text(input.text().to_owned())],
+        locations: Vec::new(),
+    });
+    registry::register(&rig.root, Arc::new(tool)).unwrap();
+    rig.pre(Rank::NORMAL, |_, _| ready(Ok(ask(None, AskOrigin::Mode))));
+    let shown: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&shown);
+    on::<Approval, _>(&rig, Rank::NORMAL, move |view, _| {
+        assert!(view.sealed.text().contains("hunter2"));
+        seen.lock().unwrap().extend([view.card.input.text().to_owned(), format!("{:?}", view.card)]);
+        ready(Ok(ApprovalOutcome::AllowedOnce))
+    });
+    let given = r#"{"command":"API_KEY=hunter2 make","env":{"DB_PASSWORD":"hunter2"}}"#;
+    let one = one(&rig, "shell", given).await;
+    let shown = shown.lock().unwrap().clone();
+    assert_eq!(shown[0], r#"{"command":"API_KEY=<redacted> make","env":{"DB_PASSWORD":"<redacted>"}}"#);
+    assert!(!shown[1].contains("hunter2") && shown[1].contains("API_KEY=<redacted> make"), "{}", shown[1]);
+    assert_eq!(*ran.lock().unwrap(), [given]);
+    let events = one.agent.log().since(Seq(0));
+    let questions: Vec<_> = events.iter().filter(|e| e.kind.starts_with("approval/")).collect();
+    assert!(questions.len() == 2 && questions.iter().all(|e| !e.data.text().contains("API_KEY")));
 }

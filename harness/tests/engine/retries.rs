@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sluice_harness::agent::{Agent, CompletedHow, RetryPolicy, TurnEnd, TurnReport};
+use sluice_harness::agent::{Agent, CompletedHow, Jitter, RetryPolicy, TurnEnd, TurnReport};
 use sluice_harness::cancel::Cancel;
 use sluice_harness::content::Block;
 use sluice_harness::ids::Seq;
@@ -195,4 +195,22 @@ async fn r_216_a_fault_that_no_repetition_helps_is_said_at_once() {
     assert_eq!(report.end, TurnEnd::Error { kind: FaultKind::Auth, message: "no key; set one".into() });
     assert_eq!(waits(&times).len(), 0);
     assert!(retried(&agent).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn r_215_waits_are_moved_by_up_to_a_tenth_and_the_log_says_how_long_they_were() {
+    let mut rig = Rig::new();
+    rig.retry = RetryPolicy::default();
+    rig.jitter = Jitter::default();
+    let tapes = (0..6).map(|_| vec![Err(busy(Retry::Backoff))]).collect();
+    let (agent, times) = agent(&rig, tapes);
+    go(&agent).await;
+    let durable: Vec<u64> = retried(&agent).into_iter().map(|(_, ms, _)| ms).collect();
+    assert_close(&waits(&times), &durable);
+    assert_eq!(durable.len(), 5);
+    for (actual, round) in durable.iter().zip([500, 1000, 2000, 4000, 8000]) {
+        assert!((round * 9 / 10..=round * 11 / 10).contains(actual), "{actual} is not about {round}");
+    }
+    // Five waits that are all round would be one case in 200 to the fifth.
+    assert_ne!(durable, [500, 1000, 2000, 4000, 8000]);
 }

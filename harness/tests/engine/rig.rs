@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluice_harness::Fut;
-use sluice_harness::agent::{Agent, AgentSpec, Limits, RetryPolicy, TurnReport};
+use sluice_harness::agent::{Agent, AgentSpec, Jitter, Limits, RetryPolicy, TurnReport};
 use sluice_harness::cancel::{Cancel, CancelCause};
 use sluice_harness::content::{Block, plain_text};
 use sluice_harness::context::{Context, Rank};
@@ -275,6 +275,7 @@ pub(crate) struct Rig {
     pub(crate) player: Arc<Player>,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
+    pub(crate) jitter: Jitter,
     pub(crate) dir: TempDir,
 }
 
@@ -294,6 +295,7 @@ impl Rig {
             player,
             limits: Limits::default(),
             retry: RetryPolicy { retries: 2, base: Duration::from_millis(1), cap: Duration::from_millis(5) },
+            jitter: Jitter::None,
             dir: tempfile::tempdir().unwrap(),
         };
         let counts = Arc::clone(&rig.counts);
@@ -396,6 +398,7 @@ impl Rig {
             retry: self.retry,
             source,
         })
+        .with_jitter(self.jitter)
     }
 
     /// One prompt whose only call is `name` with `arguments`, then a final text; returns the call's one result.

@@ -166,7 +166,7 @@ pub(super) fn stop_turn(scene: Scene<'_>, hook: &str, reason: Option<String>) {
 }
 
 /// The limit of a handler that declares none (observed: 30 s for prompts, 1.5 s at the end, else 600 s).
-pub(super) fn default_limit(event: Event) -> Duration {
+pub(in crate::claude_code) fn default_limit(event: Event) -> Duration {
     match event {
         Event::UserPromptSubmit => Duration::from_secs(30),
         Event::SessionEnd => session_end::DEFAULT_LIMIT,

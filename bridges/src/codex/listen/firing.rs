@@ -23,7 +23,7 @@ use crate::core::plan::{Occasion, plan};
 use crate::core::transcript;
 
 /// The limit of a handler that declares none.
-pub(super) const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
+pub(in crate::codex) const DEFAULT_LIMIT: Duration = Duration::from_secs(600);
 
 /// What came of a firing.
 #[derive(Default)]
@@ -97,7 +97,14 @@ impl Bridge {
             .ran
             .iter()
             .map(|(ran, heard)| {
-                (ran, Said { word: recorded(event, heard.word()), problem: heard.problem.clone(), notices: heard.notices() })
+                (
+                    ran,
+                    Said {
+                        word: recorded(event, heard.word()),
+                        problem: heard.problem.clone(),
+                        notices: heard.notices(),
+                    },
+                )
             })
             .collect();
         conclude(scene, hook, &said).await?;
