@@ -70,7 +70,9 @@ fn carry_out(command: Command) -> Result<u8, Fault> {
             on_runtime(acp::serve(acp::AcpOptions::new(environment, plan)))
         }
         Command::Demo(plan) => on_runtime(demo::run(plan.dir)),
-        Command::SessionsList(format) => printed(|out, err| sessions::list(&State::look(&environment), format, out, err)),
+        Command::SessionsList(format) => {
+            printed(|out, err| sessions::list(&State::look(&environment), format, out, err))
+        }
         Command::SessionsShow(plan) => printed(|out, err| sessions::show(&State::look(&environment), &plan, out, err)),
         Command::HooksList(plan) => on_runtime(hooks_list::run(environment, plan)).map(|()| 0),
     }
@@ -87,8 +89,7 @@ fn printed(command: impl FnOnce(&mut dyn Write, &mut dyn Write) -> Result<(), Fa
 fn headless(environment: &Environment, run: RunPlan) -> Result<(Headless, compose::SessionPlan), Fault> {
     let RunPlan { session: flags, prompt, output, hook_events, begin, denials } = run;
     let folder = plan::folder(environment, &flags);
-    let planned =
-        plan::session(environment, &flags, &begin, &folder, Attendance::Headless, Arc::new(Silent))?;
+    let planned = plan::session(environment, &flags, &begin, &folder, Attendance::Headless, Arc::new(Silent))?;
     for note in &planned.notes {
         say(&format!("sluice: {note}"));
     }

@@ -53,6 +53,9 @@ pub(crate) struct Headless {
     pub(crate) denials: DenialPolicy,
 }
 
+/// The exit code of a run that failed.
+const FAILED: u8 = 1;
+
 /// The exit code after a reader of stdout has gone: 128 and SIGPIPE, as a shell says of `cat`.
 const READER_GONE: u8 = 141;
 
@@ -92,7 +95,13 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
         OutputState::Failed(fault) => return Err(Fault::output(&fault)),
     }
     let exit = ran?;
-    closed?;
+    if let Err(fault) = closed {
+        // The run was made, so this is a failed run and not a refused one. What the turn said already is not repeated.
+        if exit != FAILED {
+            say(&fault.to_string());
+        }
+        return Ok(FAILED);
+    }
     Ok(late.map_or(exit, outcome_of_signal))
 }
 

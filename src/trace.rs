@@ -22,7 +22,9 @@ pub(crate) fn start(environment: &Environment, wanted: &Diagnostics) -> Result<(
     };
     let filter = match environment.variable("RUST_LOG") {
         Some(directives) if wanted.verbosity == 0 => EnvFilter::new(directives),
-        _ => EnvFilter::new(format!("off,sluice={level},sluice_harness={level},sluice_bridges={level},sluice_providers={level},sluice_protocol={level},sluice_tools={level}")),
+        _ => EnvFilter::new(format!(
+            "off,sluice={level},sluice_harness={level},sluice_bridges={level},sluice_providers={level},sluice_protocol={level},sluice_tools={level}"
+        )),
     };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     let installed = match &wanted.log_file {

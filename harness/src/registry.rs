@@ -17,8 +17,8 @@ use crate::schema::{ArgumentSchema, ForeignSchema, Schema, SchemaViolation};
 use crate::seam::model::ToolSchema;
 use crate::tool::{SchemaOrigin, Tool};
 
-pub use change::{Change, ToolsChange, ToolsChanged};
 pub(crate) use change::ended;
+pub use change::{Change, ToolsChange, ToolsChanged};
 
 /// The name kept for the program tool; nobody may register it.
 pub const RESERVED: &str = "run_code";

@@ -11,10 +11,7 @@ mod setup;
 
 pub use agent_client_protocol_schema as schema;
 
-pub use errors::{
-    AUTH_REQUIRED_CODE, RESOURCE_NOT_FOUND_CODE, auth_required, resource_not_found,
-    session_not_found,
-};
+pub use errors::{AUTH_REQUIRED_CODE, RESOURCE_NOT_FOUND_CODE, auth_required, resource_not_found, session_not_found};
 pub use params::{parse, session_queue};
 pub use setup::{SessionSetup, parse_setup};
 

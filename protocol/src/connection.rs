@@ -135,18 +135,8 @@ impl Connection {
         if let Some(fixed) = options.framing {
             let _ = framing.set(fixed);
         }
-        let outgoing = Outgoing::start(
-            writer,
-            Arc::clone(&framing),
-            options.outgoing_room,
-            options.trace.clone(),
-        )?;
-        let inbox = reader::start(FrameReader::new(
-            reader,
-            Arc::clone(&framing),
-            options.max_message,
-            options.trace,
-        ))?;
+        let outgoing = Outgoing::start(writer, Arc::clone(&framing), options.outgoing_room, options.trace.clone())?;
+        let inbox = reader::start(FrameReader::new(reader, Arc::clone(&framing), options.max_message, options.trace))?;
         Ok(Self {
             peer: Peer::new(outgoing, framing),
             router,
@@ -182,10 +172,7 @@ impl Connection {
             }
         };
         self.peer.close_pending();
-        if timeout(self.flush_limit, self.peer.outgoing().flush())
-            .await
-            .is_err()
-        {
+        if timeout(self.flush_limit, self.peer.outgoing().flush()).await.is_err() {
             tracing::warn!("the other side does not read its input");
         }
         ended
@@ -214,10 +201,7 @@ impl Connection {
         if !self.drain(grace).await {
             self.running.shutdown().await;
         }
-        if timeout(self.flush_limit, self.peer.outgoing().close())
-            .await
-            .is_err()
-        {
+        if timeout(self.flush_limit, self.peer.outgoing().close()).await.is_err() {
             tracing::warn!("the other side does not read its input; the last messages may be lost");
         }
     }
@@ -255,12 +239,7 @@ impl Connection {
             method,
             params,
             callback,
-            context: RequestContext::new(
-                id.clone(),
-                self.peer.clone(),
-                cancelled,
-                Turnstile::new(passage),
-            ),
+            context: RequestContext::new(id.clone(), self.peer.clone(), cancelled, Turnstile::new(passage)),
             turn,
             cancel_grace: self.cancel_grace,
         };

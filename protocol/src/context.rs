@@ -40,19 +40,8 @@ impl fmt::Debug for RequestContext {
 }
 
 impl RequestContext {
-    pub(crate) fn new(
-        id: WireId,
-        peer: Peer,
-        cancelled: watch::Receiver<bool>,
-        turnstile: Turnstile,
-    ) -> Self {
-        Self(Arc::new(Inner {
-            id,
-            peer,
-            cancelled,
-            turnstile,
-            afterwards: Mutex::default(),
-        }))
+    pub(crate) fn new(id: WireId, peer: Peer, cancelled: watch::Receiver<bool>, turnstile: Turnstile) -> Self {
+        Self(Arc::new(Inner { id, peer, cancelled, turnstile, afterwards: Mutex::default() }))
     }
 
     /// The id under which the answer will go out.
@@ -97,21 +86,11 @@ impl RequestContext {
     /// Runs `work` once the answer has been sent, so that what it sends follows the answer on the wire.
     /// It belongs to the request: shutting the connection down ends it.
     pub fn after_answer(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.0
-            .afterwards
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::pin(work));
+        self.0.afterwards.lock().unwrap_or_else(PoisonError::into_inner).push(Box::pin(work));
     }
 
     pub(crate) fn take_afterwards(&self) -> Vec<Afterwards> {
-        std::mem::take(
-            &mut *self
-                .0
-                .afterwards
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut *self.0.afterwards.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn open_turnstile(&self) {

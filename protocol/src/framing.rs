@@ -33,11 +33,7 @@ impl Framing {
             && [&b"content-length"[..], b"content-type"]
                 .iter()
                 .any(|known| name.trim_ascii().eq_ignore_ascii_case(known));
-        if is_header {
-            Self::Headers
-        } else {
-            Self::Lines
-        }
+        if is_header { Self::Headers } else { Self::Lines }
     }
 
     /// Writes one message. `text` is JSON without a final newline.
@@ -85,12 +81,7 @@ enum Line {
 }
 
 impl<R: Read> FrameReader<R> {
-    pub(crate) fn new(
-        input: R,
-        framing: SharedFraming,
-        limit: usize,
-        trace: Option<WireTrace>,
-    ) -> Self {
+    pub(crate) fn new(input: R, framing: SharedFraming, limit: usize, trace: Option<WireTrace>) -> Self {
         Self {
             input: BufReader::with_capacity(64 * 1024, input),
             framing,
@@ -133,9 +124,7 @@ impl<R: Read> FrameReader<R> {
             self.buffer = Vec::new();
         }
         let allowance = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(2);
-        let read = (&mut self.input)
-            .take(allowance)
-            .read_until(b'\n', &mut self.buffer)?;
+        let read = (&mut self.input).take(allowance).read_until(b'\n', &mut self.buffer)?;
         if read == 0 {
             return Ok(Line::End);
         }

@@ -61,9 +61,7 @@ impl Serialize for WireId {
 impl<'de> Deserialize<'de> for WireId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <Box<RawValue>>::deserialize(deserializer)?;
-        Self::from_raw(&raw).ok_or_else(|| {
-            serde::de::Error::custom("an id must be null, a 64-bit integer or a string")
-        })
+        Self::from_raw(&raw).ok_or_else(|| serde::de::Error::custom("an id must be null, a 64-bit integer or a string"))
     }
 }
 
@@ -71,21 +69,11 @@ impl<'de> Deserialize<'de> for WireId {
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A request: exactly one answer is owed.
-    Request {
-        id: WireId,
-        method: String,
-        params: Option<Box<RawValue>>,
-    },
+    Request { id: WireId, method: String, params: Option<Box<RawValue>> },
     /// A notification: never answered.
-    Notification {
-        method: String,
-        params: Option<Box<RawValue>>,
-    },
+    Notification { method: String, params: Option<Box<RawValue>> },
     /// The answer to one of our own requests.
-    Response {
-        id: WireId,
-        outcome: Result<Box<RawValue>, ErrorObjectOwned>,
-    },
+    Response { id: WireId, outcome: Result<Box<RawValue>, ErrorObjectOwned> },
     /// Something that is no message; the error goes back under this id.
     Fault { id: WireId, error: ErrorObjectOwned },
 }
@@ -95,11 +83,7 @@ impl Incoming {
     pub(crate) fn not_json(reason: impl fmt::Display) -> Self {
         Self::Fault {
             id: WireId::Null,
-            error: ErrorObjectOwned::owned(
-                PARSE_ERROR_CODE,
-                format!("this message is not JSON: {reason}"),
-                None::<()>,
-            ),
+            error: ErrorObjectOwned::owned(PARSE_ERROR_CODE, format!("this message is not JSON: {reason}"), None::<()>),
         }
     }
 
@@ -140,10 +124,9 @@ impl Incoming {
         if !text.starts_with('{') {
             return match serde_json::from_str::<IgnoredAny>(text) {
                 Err(error) => Self::not_json(error),
-                Ok(_) if text.starts_with('[') => Self::invalid(
-                    WireId::Null,
-                    "batches are not part of this protocol; send each message by itself",
-                ),
+                Ok(_) if text.starts_with('[') => {
+                    Self::invalid(WireId::Null, "batches are not part of this protocol; send each message by itself")
+                }
                 Ok(_) => Self::invalid(WireId::Null, "a message is an object"),
             };
         }
@@ -182,34 +165,19 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 impl Envelope<'_> {
     fn into_incoming(self) -> Incoming {
         let id = self.id.map(WireId::from_raw);
-        let version = self
-            .jsonrpc
-            .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let version = self.jsonrpc.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         if version.as_deref() != Some("2.0") {
             // Only a request's sender waits under this id; under a response's it would be ours.
-            let id = if self.method.is_some() {
-                id.flatten()
-            } else {
-                None
-            };
-            return Incoming::invalid(
-                id.unwrap_or(WireId::Null),
-                "the member `jsonrpc` must be \"2.0\"",
-            );
+            let id = if self.method.is_some() { id.flatten() } else { None };
+            return Incoming::invalid(id.unwrap_or(WireId::Null), "the member `jsonrpc` must be \"2.0\"");
         }
         if let Some(None) = id {
-            return Incoming::invalid(
-                WireId::Null,
-                "the member `id` must be null, a 64-bit integer or a string",
-            );
+            return Incoming::invalid(WireId::Null, "the member `id` must be null, a 64-bit integer or a string");
         }
         let id = id.flatten();
         if let Some(method) = self.method {
             let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-                return Incoming::invalid(
-                    id.unwrap_or(WireId::Null),
-                    "the member `method` must be a string",
-                );
+                return Incoming::invalid(id.unwrap_or(WireId::Null), "the member `method` must be a string");
             };
             let params = self.params.map(ToOwned::to_owned);
             return match id {
@@ -219,18 +187,11 @@ impl Envelope<'_> {
         }
         let error = self.error.filter(|raw| raw.get() != "null");
         match (id, self.result, error) {
-            (Some(id), _, Some(error)) => Incoming::Response {
-                id,
-                outcome: Err(read_error(error)),
-            },
-            (Some(id), Some(result), None) => Incoming::Response {
-                id,
-                outcome: Ok(result.to_owned()),
-            },
-            (Some(_), None, None) | (None, _, _) => Incoming::invalid(
-                WireId::Null,
-                "it has neither a `method` nor an `id` with a `result` or `error`",
-            ),
+            (Some(id), _, Some(error)) => Incoming::Response { id, outcome: Err(read_error(error)) },
+            (Some(id), Some(result), None) => Incoming::Response { id, outcome: Ok(result.to_owned()) },
+            (Some(_), None, None) | (None, _, _) => {
+                Incoming::invalid(WireId::Null, "it has neither a `method` nor an `id` with a `result` or `error`")
+            }
         }
     }
 }
@@ -269,12 +230,7 @@ impl<'a> OutRequest<'a> {
     /// With an id it is a request, without one a notification. Parameters of null are left out, for
     /// JSON-RPC knows only objects and arrays.
     pub(crate) fn new(id: Option<i64>, method: &'a str, params: &'a RawValue) -> Self {
-        Self {
-            jsonrpc: "2.0",
-            id,
-            method,
-            params: Some(params).filter(|params| params.get() != "null"),
-        }
+        Self { jsonrpc: "2.0", id, method, params: Some(params).filter(|params| params.get() != "null") }
     }
 }
 
@@ -291,11 +247,6 @@ pub(crate) struct OutResponse<'a> {
 
 impl<'a> OutResponse<'a> {
     pub(crate) fn new(id: &'a WireId, outcome: Result<&'a RawValue, &'a ErrorObjectOwned>) -> Self {
-        Self {
-            jsonrpc: "2.0",
-            id,
-            result: outcome.ok(),
-            error: outcome.err(),
-        }
+        Self { jsonrpc: "2.0", id, result: outcome.ok(), error: outcome.err() }
     }
 }

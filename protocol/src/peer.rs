@@ -67,19 +67,13 @@ pub struct Peer {
 
 impl std::fmt::Debug for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Peer")
-            .field("framing", &self.framing.get())
-            .finish_non_exhaustive()
+        f.debug_struct("Peer").field("framing", &self.framing.get()).finish_non_exhaustive()
     }
 }
 
 impl Peer {
     pub(crate) fn new(outgoing: Outgoing, framing: SharedFraming) -> Self {
-        Self {
-            outgoing,
-            framing,
-            pending: Arc::new(Mutex::new(Some(ReqQueue::default()))),
-        }
+        Self { outgoing, framing, pending: Arc::new(Mutex::new(Some(ReqQueue::default()))) }
     }
 
     /// Sends a notification, waiting while the outgoing channel is full. Once this returns, whatever is
@@ -98,27 +92,14 @@ impl Peer {
     /// # Errors
     /// [`PeerError::Rpc`] with the error object of the other side; [`PeerError::Closed`] when the
     /// connection ends first; [`PeerError::Encode`] when `params` is no JSON.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: impl Serialize,
-    ) -> Result<Box<RawValue>, PeerError> {
+    pub async fn request(&self, method: &str, params: impl Serialize) -> Result<Box<RawValue>, PeerError> {
         let (sender, answer) = oneshot::channel();
         let key = match self.lock().as_mut() {
             // The queue only counts here; the message is written from the raw parameters.
-            Some(queue) => {
-                queue
-                    .outgoing
-                    .register(String::new(), Value::Null, sender)
-                    .id
-            }
+            Some(queue) => queue.outgoing.register(String::new(), Value::Null, sender).id,
             None => return Err(PeerError::Closed),
         };
-        let mut guard = Waiting {
-            peer: self,
-            key: &key,
-            sent: false,
-        };
+        let mut guard = Waiting { peer: self, key: &key, sent: false };
         let text = encode(Some(guard.number()), method, params)?;
         self.outgoing.send(text).await?;
         guard.sent = true;
@@ -133,16 +114,9 @@ impl Peer {
     ///
     /// # Errors
     /// Those of [`Peer::request`], and [`PeerError::Decode`] when the result has another shape than `R`.
-    pub async fn request_as<R: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: impl Serialize,
-    ) -> Result<R, PeerError> {
+    pub async fn request_as<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R, PeerError> {
         let raw = self.request(method, params).await?;
-        serde_json::from_str(raw.get()).map_err(|source| PeerError::Decode {
-            method: method.to_owned(),
-            source,
-        })
+        serde_json::from_str(raw.get()).map_err(|source| PeerError::Decode { method: method.to_owned(), source })
     }
 
     /// Resolves once nothing can be sent any more.
@@ -184,10 +158,7 @@ impl Peer {
 fn encode(id: Option<i64>, method: &str, params: impl Serialize) -> Result<String, PeerError> {
     to_raw_value(&params)
         .and_then(|params| serde_json::to_string(&OutRequest::new(id, method, &params)))
-        .map_err(|source| PeerError::Encode {
-            method: method.to_owned(),
-            source,
-        })
+        .map_err(|source| PeerError::Encode { method: method.to_owned(), source })
 }
 
 /// Takes the request off the table when the waiting future goes away, and says so to the other side.
@@ -206,12 +177,7 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let open = self
-            .peer
-            .lock()
-            .as_mut()
-            .and_then(|queue| queue.outgoing.complete(self.key.clone()))
-            .is_some();
+        let open = self.peer.lock().as_mut().and_then(|queue| queue.outgoing.complete(self.key.clone())).is_some();
         if !(open && self.sent) {
             return;
         }

@@ -24,24 +24,20 @@ pub(crate) enum FromReader {
 /// Messages read ahead of their handling. Few, for each may be as long as the limit.
 const READ_AHEAD: usize = 16;
 
-pub(crate) fn start<R: Read + Send + 'static>(
-    mut frames: FrameReader<R>,
-) -> io::Result<mpsc::Receiver<FromReader>> {
+pub(crate) fn start<R: Read + Send + 'static>(mut frames: FrameReader<R>) -> io::Result<mpsc::Receiver<FromReader>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    thread::Builder::new()
-        .name("wire-reader".to_owned())
-        .spawn(move || {
-            loop {
-                let report = match frames.next() {
-                    Ok(Some(message)) => FromReader::Message(message),
-                    Ok(None) => return,
-                    Err(error) => FromReader::Failed(error),
-                };
-                let last = matches!(report, FromReader::Failed(_));
-                if sender.blocking_send(report).is_err() || last {
-                    return;
-                }
+    thread::Builder::new().name("wire-reader".to_owned()).spawn(move || {
+        loop {
+            let report = match frames.next() {
+                Ok(Some(message)) => FromReader::Message(message),
+                Ok(None) => return,
+                Err(error) => FromReader::Failed(error),
+            };
+            let last = matches!(report, FromReader::Failed(_));
+            if sender.blocking_send(report).is_err() || last {
+                return;
             }
-        })?;
+        }
+    })?;
     Ok(receiver)
 }

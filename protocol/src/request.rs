@@ -44,8 +44,7 @@ impl Job {
                 () = self.context.cancelled() => true,
             };
             if cancelled {
-                self.answer(&outgoing, Err(rpc_error::request_cancelled()))
-                    .await;
+                self.answer(&outgoing, Err(rpc_error::request_cancelled())).await;
                 // Whoever waits behind us must not start before those ahead of us.
                 let _ = turn.await;
                 return;
@@ -90,10 +89,9 @@ impl Job {
         let params = Params::new(self.params.as_deref().map(RawValue::get)).into_owned();
         Box::pin(async move {
             let response = match &self.callback {
-                MethodCallback::Sync(callback) => catch_unwind(AssertUnwindSafe(|| {
-                    callback(id, params, usize::MAX, extensions)
-                }))
-                .map_err(drop),
+                MethodCallback::Sync(callback) => {
+                    catch_unwind(AssertUnwindSafe(|| callback(id, params, usize::MAX, extensions))).map_err(drop)
+                }
                 MethodCallback::Async(callback) => {
                     let mut call = callback(id, params, ConnectionId(0), usize::MAX, extensions);
                     contained(call.as_mut()).await.map_err(drop)
@@ -103,14 +101,8 @@ impl Job {
             match response {
                 Ok(response) => unwrap_answer(&response),
                 Err(()) => {
-                    tracing::error!(
-                        method = self.method,
-                        "the handler of a request has panicked"
-                    );
-                    Err(rpc_error::internal(format_args!(
-                        "internal error while handling `{}`",
-                        self.method
-                    )))
+                    tracing::error!(method = self.method, "the handler of a request has panicked");
+                    Err(rpc_error::internal(format_args!("internal error while handling `{}`", self.method)))
                 }
             }
         })
@@ -144,25 +136,16 @@ fn unwrap_answer(response: &MethodResponse) -> Outcome {
         error: Option<ErrorObjectOwned>,
     }
     match serde_json::from_str::<Answer>(response.as_ref()) {
-        Ok(Answer {
-            error: Some(error), ..
-        }) => Err(error),
-        Ok(Answer {
-            result: Some(result),
-            ..
-        }) => Ok(result),
+        Ok(Answer { error: Some(error), .. }) => Err(error),
+        Ok(Answer { result: Some(result), .. }) => Ok(result),
         // A result of null.
         Ok(Answer { .. }) => Ok(RawValue::NULL.to_owned()),
-        Err(error) => Err(rpc_error::internal(format_args!(
-            "cannot read our own answer: {error}"
-        ))),
+        Err(error) => Err(rpc_error::internal(format_args!("cannot read our own answer: {error}"))),
     }
 }
 
 /// Polls a future so that a panic in it stays in it.
-pub(crate) async fn contained<F: Future + ?Sized>(
-    mut future: Pin<&mut F>,
-) -> Result<F::Output, Panicked> {
+pub(crate) async fn contained<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
     poll_fn(|cx| {
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,

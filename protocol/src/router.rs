@@ -57,11 +57,7 @@ impl Router {
     /// A table without methods: every request is answered "method not found".
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            requests: RpcModule::new(()),
-            notifications: HashMap::new(),
-            queue_key: None,
-        }
+        Self { requests: RpcModule::new(()), notifications: HashMap::new(), queue_key: None }
     }
 
     /// Answers requests for `method` with `handler`. Each request runs in a task of its own. The handler
@@ -69,11 +65,7 @@ impl Router {
     ///
     /// # Errors
     /// When `method` has a request handler already.
-    pub fn request<F, Fut, R>(
-        &mut self,
-        method: &'static str,
-        handler: F,
-    ) -> Result<&mut Self, DuplicateMethod>
+    pub fn request<F, Fut, R>(&mut self, method: &'static str, handler: F) -> Result<&mut Self, DuplicateMethod>
     where
         F: Fn(Params<'static>, RequestContext) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ErrorObjectOwned>> + Send,
@@ -81,16 +73,11 @@ impl Router {
     {
         self.requests
             .register_async_method(method, move |params, _, extensions| {
-                let call = extensions
-                    .get::<RequestContext>()
-                    .cloned()
-                    .map(|context| handler(params, context));
+                let call = extensions.get::<RequestContext>().cloned().map(|context| handler(params, context));
                 async move {
                     match call {
                         Some(call) => call.await,
-                        None => Err(rpc_error::internal(
-                            "a handler was called without a request",
-                        )),
+                        None => Err(rpc_error::internal("a handler was called without a request")),
                     }
                 }
             })
@@ -103,11 +90,7 @@ impl Router {
     ///
     /// # Errors
     /// When `method` has a notification handler already.
-    pub fn notification<F>(
-        &mut self,
-        method: &'static str,
-        handler: F,
-    ) -> Result<&mut Self, DuplicateMethod>
+    pub fn notification<F>(&mut self, method: &'static str, handler: F) -> Result<&mut Self, DuplicateMethod>
     where
         F: Fn(Params<'static>, &Peer) + Send + Sync + 'static,
     {

@@ -15,10 +15,7 @@ pub const REQUEST_CANCELLED_CODE: i32 = -32800;
 /// -32601: nothing answers to `method`.
 #[must_use]
 pub fn method_not_found(method: &str) -> ErrorObjectOwned {
-    error(
-        METHOD_NOT_FOUND_CODE,
-        format!("the method `{method}` does not exist here"),
-    )
+    error(METHOD_NOT_FOUND_CODE, format!("the method `{method}` does not exist here"))
 }
 
 /// -32602: `what` is wrong with the parameters.
@@ -36,10 +33,7 @@ pub fn internal(what: impl fmt::Display) -> ErrorObjectOwned {
 /// -32800: the request was cancelled before it had a result.
 #[must_use]
 pub fn request_cancelled() -> ErrorObjectOwned {
-    error(
-        REQUEST_CANCELLED_CODE,
-        "the request was cancelled".to_owned(),
-    )
+    error(REQUEST_CANCELLED_CODE, "the request was cancelled".to_owned())
 }
 
 fn error(code: i32, message: String) -> ErrorObjectOwned {

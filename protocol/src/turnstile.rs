@@ -38,10 +38,7 @@ impl Queues {
     /// Takes the last place in the queue.
     pub(crate) fn enter(&mut self, key: &str) -> Place {
         let (passage, tail) = oneshot::channel();
-        let turn = self
-            .tails
-            .insert(key.to_owned(), tail)
-            .and_then(still_closed);
+        let turn = self.tails.insert(key.to_owned(), tail).and_then(still_closed);
         Place { turn, passage }
     }
 
@@ -75,9 +72,7 @@ impl Turnstile {
     }
 
     pub(crate) fn hold(&self) -> Hold {
-        Hold {
-            _passage: self.take(),
-        }
+        Hold { _passage: self.take() }
     }
 
     pub(crate) fn open(&self) {

@@ -49,24 +49,15 @@ impl Outgoing {
     ) -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel(room.max(1));
         let aside = Arc::new(Mutex::new(VecDeque::new()));
-        let mut writer = Writer {
-            output: BufWriter::with_capacity(64 * 1024, output),
-            framing,
-            trace,
-            aside: Arc::clone(&aside),
-        };
-        thread::Builder::new()
-            .name("wire-writer".to_owned())
-            .spawn(move || writer.run(inbox))?;
+        let mut writer =
+            Writer { output: BufWriter::with_capacity(64 * 1024, output), framing, trace, aside: Arc::clone(&aside) };
+        thread::Builder::new().name("wire-writer".to_owned()).spawn(move || writer.run(inbox))?;
         Ok(Self { orders, aside })
     }
 
     /// Sends one message, waiting while the channel is full.
     pub(crate) async fn send(&self, text: String) -> Result<(), OutputGone> {
-        self.orders
-            .send(Order::Message(text))
-            .await
-            .map_err(|_| OutputGone)
+        self.orders.send(Order::Message(text)).await.map_err(|_| OutputGone)
     }
 
     /// Sends one message if there is room, else gives it back.
@@ -81,10 +72,7 @@ impl Outgoing {
     /// out a little later than its turn.
     pub(crate) fn send_aside(&self, text: String) {
         if let Some(text) = self.try_send(text) {
-            self.aside
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push_back(text);
+            self.aside.lock().unwrap_or_else(PoisonError::into_inner).push_back(text);
             // If the channel is still full the writer looks aside after its next message anyway.
             let _ = self.orders.try_send(Order::LookAside);
         }
@@ -93,20 +81,14 @@ impl Outgoing {
     /// Waits until everything sent so far is flushed.
     pub(crate) async fn flush(&self) -> Result<(), OutputGone> {
         let (done, waiting) = oneshot::channel();
-        self.orders
-            .send(Order::Flush(done))
-            .await
-            .map_err(|_| OutputGone)?;
+        self.orders.send(Order::Flush(done)).await.map_err(|_| OutputGone)?;
         waiting.await.map_err(|_| OutputGone)
     }
 
     /// Waits until everything sent so far is flushed and the stream is let go.
     pub(crate) async fn close(&self) -> Result<(), OutputGone> {
         let (done, waiting) = oneshot::channel();
-        self.orders
-            .send(Order::Close(done))
-            .await
-            .map_err(|_| OutputGone)?;
+        self.orders.send(Order::Close(done)).await.map_err(|_| OutputGone)?;
         waiting.await.map_err(|_| OutputGone)
     }
 
@@ -141,10 +123,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Returns whom to tell when the stream was closed on demand.
-    fn work(
-        &mut self,
-        inbox: &mut mpsc::Receiver<Order>,
-    ) -> io::Result<Option<oneshot::Sender<()>>> {
+    fn work(&mut self, inbox: &mut mpsc::Receiver<Order>) -> io::Result<Option<oneshot::Sender<()>>> {
         while let Some(order) = inbox.blocking_recv() {
             let mut next = Some(order);
             while let Some(order) = next {
@@ -171,8 +150,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_aside(&mut self) -> io::Result<()> {
-        let waiting =
-            std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting = std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner));
         waiting.iter().try_for_each(|text| self.write(text))
     }
 

@@ -85,7 +85,9 @@ impl Client {
                 ApprovalOutcome::AllowedOnce
             }
             // It was not offered, so it is no consent.
-            (Answered::Always, None) | (Answered::Rejected, _) => ApprovalOutcome::Rejected { message: None, by: Rejecter::Person },
+            (Answered::Always, None) | (Answered::Rejected, _) => {
+                ApprovalOutcome::Rejected { message: None, by: Rejecter::Person }
+            }
             (Answered::Withdrawn, _) => ApprovalOutcome::Cancelled,
             (Answered::Nothing, _) => ApprovalOutcome::Unavailable,
         }

@@ -1,6 +1,7 @@
 //! Where a run's prompts come from: the command line with what is piped beside it, or lines on stdin.
 
 use serde::Deserialize;
+use serde_json::Value;
 use sluice_harness::content::{Block, plain_text};
 use tokio::sync::mpsc::Receiver;
 
@@ -126,14 +127,7 @@ struct Line {
 #[derive(Deserialize)]
 struct Body {
     role: String,
-    content: Content,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Blocks(Vec<TextBlock>),
+    content: Value,
 }
 
 #[derive(Deserialize)]
@@ -159,15 +153,19 @@ fn message(line: &str, number: u64) -> Result<Vec<Block>, Fault> {
     if line.r#type != "user" || line.message.role != "user" {
         return Err(wrong(format!("its type is `{}` and its role `{}`", line.r#type, line.message.role)));
     }
+    let block = |block: Value| {
+        let block: TextBlock =
+            serde_json::from_value(block).map_err(|e| wrong(format!("a content block is wrong: {e}")))?;
+        match (block.r#type.as_str(), block.text) {
+            ("text", Some(text)) => Ok(Block::text(text)),
+            ("text", None) => Err(wrong("a text block has no `text`".to_owned())),
+            (other, _) => Err(wrong(format!("a content block of type `{other}` is not supported"))),
+        }
+    };
     let content = match line.message.content {
-        Content::Text(text) => text_prompt(text),
-        Content::Blocks(blocks) => blocks
-            .into_iter()
-            .map(|block| match (block.r#type.as_str(), block.text) {
-                ("text", Some(text)) => Ok(Block::text(text)),
-                (other, _) => Err(wrong(format!("a content block of type `{other}` is not supported"))),
-            })
-            .collect::<Result<_, _>>()?,
+        Value::String(text) => text_prompt(text),
+        Value::Array(blocks) => blocks.into_iter().map(block).collect::<Result<_, _>>()?,
+        _ => return Err(wrong("its content is neither a text nor a list of blocks".to_owned())),
     };
     let text = plain_text(&content);
     if text.trim().is_empty() {

@@ -17,7 +17,7 @@ fn the_demo_ends_well_with_six_promises_kept_and_its_log_where_it_says() {
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
     let held = done.stdout.lines().filter(|line| line.starts_with("ok  ")).count();
     assert_eq!((held, done.stdout.contains("FAIL")), (6, false), "{}", done.stdout);
-    for gate in ["claude-code PreToolUse hook: deny", "codex PreToolUse hook: block", "SUMMARY.md"] {
+    for gate in ["claude-code PreToolUse hook: deny", "codex PreToolUse hook: deny", "SUMMARY.md"] {
         assert!(done.stdout.contains(gate), "{gate}: {}", done.stdout);
     }
     assert!(!done.stdout.contains("system-reminder"), "{}", done.stdout);

@@ -19,9 +19,7 @@ use sluice_harness::content::Block;
 use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::log::EventKind;
 use sluice_harness::scene::{Scene, SessionFacts};
-use sluice_harness::seam::process::{
-    Capture, End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem,
-};
+use sluice_harness::seam::process::{End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem};
 use sluice_harness::tool::{
     BodyView, CallCard, CallFacts, CallKind, CardItem, Content, Effect, Tool, ToolFailure, Verdict,
 };
@@ -172,8 +170,12 @@ fn move_to(scene: Scene<'_>, folder: PathBuf) {
 }
 
 fn value_of(output: RunOutput, note: &str, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
-    let stdout = trimmed(&output.stdout);
-    let stderr = words::joined(&trimmed(&output.stderr), note);
+    // Exact, final line ends too: one of the hook dialects shows them.
+    let stdout = output.stdout.text();
+    let stderr = match (output.stderr.text(), note) {
+        (text, "") => text,
+        (text, note) => words::joined(&text, note),
+    };
     let (mut exit_code, mut signal, mut timed_out) = (None, None, None);
     match output.end {
         End::Exited(0) => {}
@@ -205,12 +207,6 @@ fn value_of(output: RunOutput, note: &str, body: &BodyView<'_>) -> Result<Json, 
         timed_out,
     };
     Json::of(&value).map_err(|fault| failure::of_value(&fault))
-}
-
-fn trimmed(capture: &Capture) -> String {
-    let mut text = capture.text();
-    text.truncate(text.trim_end_matches(['\n', '\r']).len());
-    text
 }
 
 /// The shell reports where it really is; below the session's own folders that is told by the names the session uses,

@@ -142,6 +142,16 @@ impl Reader<'_> {
     fn exit_0(&self, told: Told) -> Heard {
         match told {
             Told::Nothing => Heard::default(),
+            Told::Plain(plain) if self.event.is_gate() && plain.trim_start().starts_with('{') => {
+                let warning = format!(
+                    "hook `{}` printed text that begins like JSON and is not one whole object, beginning with \"{}\"; \
+                     it decided nothing: make it print one JSON object and nothing more",
+                    self.handler.label(),
+                    first_line(&plain)
+                );
+                let problem = Some(warning.clone());
+                Heard { plain: Some(plain), warnings: vec![warning], problem, ..Heard::default() }
+            }
             Told::Plain(plain) => Heard { plain: Some(plain), ..Heard::default() },
             Told::Json(output) => Heard { output: Some(*output), ..Heard::default() },
             Told::Unreadable(why) => self.unreadable(&why),

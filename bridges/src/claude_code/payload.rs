@@ -244,3 +244,14 @@ impl Fields {
         self.0.set("mcp_server", server.0.to_json());
     }
 }
+
+/// `tool_response` as this dialect shows it: a shell's outputs come without their final line ends (captured).
+pub(crate) fn tool_response(tool: &str, value: &Json) -> Json {
+    let Some(mut object) = value.object().filter(|_| tool == "Bash") else { return value.clone() };
+    for key in ["stdout", "stderr"] {
+        let Some(text) = value.str_at(key) else { continue };
+        // A text always has a JSON form.
+        let _ = object.put(key, text.trim_end_matches(['\n', '\r']));
+    }
+    object.to_json()
+}

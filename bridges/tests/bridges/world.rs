@@ -170,7 +170,7 @@ impl Tool for Stand {
                         _ => 255,
                     };
                     let value = json!({
-                        "stdout": out.stdout.text().trim_end(), "stderr": out.stderr.text().trim_end(),
+                        "stdout": out.stdout.text(), "stderr": out.stderr.text(),
                         "interrupted": false, "isImage": false, "noOutputExpected": false, "code": code,
                     });
                     Ok(Json::of(&value).unwrap())

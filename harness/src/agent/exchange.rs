@@ -154,7 +154,11 @@ pub(super) async fn run(
                 };
                 let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 step.retry(attempt, fault.kind.code(), fault.message.clone(), ms)?;
-                let text = format!("the request failed and is sent again in {ms} ms: {}", fault.message);
+                let of = agent.retry.retries + 1;
+                let text = format!(
+                    "the request failed (attempt {attempt} of {of}) and is sent again in {ms} ms: {}",
+                    fault.message
+                );
                 scene.scene().tell(NoticeLevel::Warning, "model", text).await;
                 tokio::select! {
                     biased;

@@ -30,9 +30,8 @@ impl Jitter {
 /// A number that nothing can be told from: FNV-1a over the seed, then a finaliser for the low bits.
 fn mixed(seed: &str, request: u64) -> u64 {
     let bytes = seed.bytes().chain(request.to_le_bytes());
-    let sum = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let sum =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let sum = (sum ^ (sum >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     sum ^ (sum >> 33)
 }

@@ -101,7 +101,8 @@ fn words(name: &str) -> Vec<String> {
         let before = at.checked_sub(1).and_then(|b| letters.get(b));
         let after = letters.get(at + 1);
         let hump = letter.is_uppercase()
-            && before.is_some_and(|b| b.is_lowercase() || (b.is_uppercase() && after.is_some_and(|a| a.is_lowercase())));
+            && before
+                .is_some_and(|b| b.is_lowercase() || (b.is_uppercase() && after.is_some_and(|a| a.is_lowercase())));
         if hump || !letter.is_alphanumeric() {
             all.push(String::new());
         }
@@ -135,9 +136,15 @@ fn command(line: &str) -> String {
             rest = pass(&mut out, rest, taken);
             continue;
         }
+        let header = quote.is_some() && out.ends_with(['"', '\'']);
+        let follows = quote.is_some() && out.ends_with(": ");
         rest = pass(&mut out, rest, name.len());
-        let bearer = name.eq_ignore_ascii_case("bearer") && rest.starts_with(' ');
+        let bearer = name.eq_ignore_ascii_case("bearer") && rest.starts_with(' ') && (header || follows);
         let Some(lead) = (if bearer { Some(1) } else { sign(name, rest) }) else { continue };
+        // A header with a space in it begins with its quote; elsewhere the next word may be what is run.
+        if !bearer && !header && rest.split_at(lead).0.contains(' ') {
+            continue;
+        }
         // A quote that closes the surrounding one is no part of what follows.
         if !bearer && !rest.starts_with('\\') && quote.is_some_and(|q| rest.split_at(lead).0.contains(q)) {
             continue;
@@ -205,11 +212,22 @@ fn secret(text: &str, outer: Option<char>, sure: bool) -> usize {
         }
         return skipped + length + 1;
     }
-    let length = text.find(|c: char| ends_word(c) || matches!(c, '"' | '\'' | ',' | '}')).unwrap_or(text.len());
+    let length = bare(text, sure && outer.is_none());
     let word = text.split_at(length).0;
     // What a parenthesis follows is begun by the word.
     let begins = text.split_at(length).1.starts_with('(');
     if computes(word) || begins { 0 } else { length }
+}
+
+/// How long a word without quotes is; what is escaped belongs to it, where that is sure.
+fn bare(text: &str, escapes: bool) -> usize {
+    let mut escaped = false;
+    let end = text.char_indices().find(|(_, c)| {
+        let ends = !escaped && (ends_word(*c) || matches!(c, '"' | '\'' | ',' | '}'));
+        escaped = escapes && *c == '\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// Where a double quote closes.
@@ -231,7 +249,8 @@ fn ends_word(c: char) -> bool {
 
 /// Whether the shell makes the value: what it runs for that must be seen, and the name of a variable is no secret.
 fn computes(value: &str) -> bool {
-    let variable = value.strip_prefix('$').is_some_and(|name| name.chars().all(|c| is_name(c) || matches!(c, '{' | '}')));
+    let variable =
+        value.strip_prefix('$').is_some_and(|name| name.chars().all(|c| is_name(c) || matches!(c, '{' | '}')));
     variable || value.contains("$(") || value.contains('`') || value.contains("${")
 }
 

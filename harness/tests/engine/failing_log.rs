@@ -118,7 +118,9 @@ async fn child_whose_log_fails_in_a_batch() {
                     // Its result is the first thing that cannot be recorded any more.
                     2 => refused(l.get().unwrap()).await,
                     // Goes on until it is told to end.
-                    _ => drop(body.scene().cancel.cancelled().await),
+                    _ => {
+                        body.scene().cancel.cancelled().await;
+                    }
                 }
                 bump(&e);
                 Ok(Json::of(&"x".repeat(TOO_LONG)).unwrap())

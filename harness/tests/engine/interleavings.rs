@@ -4,6 +4,8 @@
 //! running as the cap lets run. With a place for every call the whole sequence must be the same but for ids of turns and
 //! times. With fewer, a call is written when a place becomes free, which depends on who ended: the calls among
 //! themselves, and everything else among itself, must then be the same.
+//!
+//! `SLUICE_TEST_LONG=N` plays batches of up to two more calls.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -21,8 +23,15 @@ use tokio::task::JoinSet;
 use crate::kit::{Custom, assert_balanced, assert_pairs, context, logged_contexts};
 use crate::rig::{Play, Rig, prompt, text};
 
-const IDS: [&str; 5] = ["c1", "c2", "c3", "c4", "c5"];
-const ARGUMENTS: [&str; 5] = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{"n":5}"#];
+const IDS: [&str; 7] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+const ARGUMENTS: [&str; 7] =
+    [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{"n":5}"#, r#"{"n":6}"#, r#"{"n":7}"#];
+
+/// The largest batch.
+fn largest() -> usize {
+    let more = std::env::var("SLUICE_TEST_LONG").ok().and_then(|n| n.parse().ok()).unwrap_or(0_usize);
+    (5 + more).min(IDS.len())
+}
 
 /// Every way to let go, one after the other, one of the bodies that run: the position among them, each time.
 fn choices(left: usize, cap: usize) -> Vec<Vec<usize>> {
@@ -122,7 +131,7 @@ fn plain(event: &sluice_harness::log::Logged) -> String {
 
 #[tokio::test]
 async fn r_154_every_interleaving_of_body_completions_leaves_the_same_durable_sequence() {
-    for count in 1..=5_usize {
+    for count in 1..=largest() {
         for cap in 1..=count {
             let all = choices(count, cap);
             let (mut expected, mut seen): (Option<Vec<String>>, BTreeSet<Vec<usize>>) = Default::default();

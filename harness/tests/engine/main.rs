@@ -20,6 +20,7 @@ mod failing_log;
 mod gates;
 mod hangs;
 mod interleavings;
+mod kill_matrix;
 mod kit;
 mod presentation;
 mod rebuild;

@@ -18,6 +18,7 @@ mod failure;
 mod fixture;
 mod forking;
 mod looking;
+mod random;
 mod size;
 mod store;
 mod writing;

@@ -27,8 +27,5 @@ pub fn resource_not_found(message: impl Into<String>, data: impl Serialize) -> E
 /// -32002 with `data.sessionId`: there is no such session.
 #[must_use]
 pub fn session_not_found(session_id: &str) -> ErrorObjectOwned {
-    resource_not_found(
-        format!("there is no session `{session_id}`"),
-        json!({ "sessionId": session_id }),
-    )
+    resource_not_found(format!("there is no session `{session_id}`"), json!({ "sessionId": session_id }))
 }

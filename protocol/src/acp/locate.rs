@@ -9,15 +9,9 @@ use std::fmt::Write as _;
 /// at the top. Errors that types raise themselves are only placed somewhere behind their value, before
 /// the next begins; then the path is that of the value around both.
 pub(super) fn member_at(text: &str, error: &serde_json::Error, reason: &str) -> Option<String> {
-    let before: usize = text
-        .split_inclusive('\n')
-        .take(error.line().checked_sub(1)?)
-        .map(str::len)
-        .sum();
+    let before: usize = text.split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
     // Only an object or an array of the wrong type is reported where it begins.
-    let at_begin = ["invalid type: map", "invalid type: sequence"]
-        .iter()
-        .any(|kind| reason.starts_with(kind));
+    let at_begin = ["invalid type: map", "invalid type: sequence"].iter().any(|kind| reason.starts_with(kind));
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
         at: 0,
@@ -70,10 +64,7 @@ impl Scanner<'_> {
             }
             b'"' => drop(self.string()?),
             _ => {
-                while self
-                    .bytes
-                    .get(self.at)
-                    .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+                while self.bytes.get(self.at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
                 {
                     self.at += 1;
                 }

@@ -14,10 +14,7 @@ use crate::rpc_error::invalid_params;
 ///
 /// # Errors
 /// -32602, naming the member that is wrong where one can be told.
-pub fn parse<T: DeserializeOwned>(
-    method: &str,
-    params: &Params<'_>,
-) -> Result<T, ErrorObjectOwned> {
+pub fn parse<T: DeserializeOwned>(method: &str, params: &Params<'_>) -> Result<T, ErrorObjectOwned> {
     parse_text(method, text(params))
 }
 
@@ -29,15 +26,10 @@ pub(super) fn text<'a>(params: &'a Params<'_>) -> &'a str {
     }
 }
 
-pub(super) fn parse_text<T: DeserializeOwned>(
-    method: &str,
-    text: &str,
-) -> Result<T, ErrorObjectOwned> {
+pub(super) fn parse_text<T: DeserializeOwned>(method: &str, text: &str) -> Result<T, ErrorObjectOwned> {
     // A struct would also be read from an array, by position; ACP knows only named parameters.
     if !text.starts_with('{') {
-        return Err(invalid_params(format_args!(
-            "`{method}`: the parameters must be an object"
-        )));
+        return Err(invalid_params(format_args!("`{method}`: the parameters must be an object")));
     }
     serde_json::from_str(text).map_err(|error| {
         let reason = error.to_string();
@@ -60,7 +52,5 @@ pub fn session_queue(_method: &str, params: &Params<'_>) -> Option<String> {
         session_id: String,
     }
     let text = params.as_str().filter(|text| text.starts_with('{'))?;
-    serde_json::from_str::<Session>(text)
-        .ok()
-        .map(|session| session.session_id)
+    serde_json::from_str::<Session>(text).ok().map(|session| session.session_id)
 }

@@ -42,10 +42,7 @@ setup!(NewSessionRequest, LoadSessionRequest, ResumeSessionRequest);
 ///
 /// # Errors
 /// -32602, naming the member that is wrong; relative paths are wrong.
-pub fn parse_setup<T: SessionSetup>(
-    method: &str,
-    params: &Params<'_>,
-) -> Result<T, ErrorObjectOwned> {
+pub fn parse_setup<T: SessionSetup>(method: &str, params: &Params<'_>) -> Result<T, ErrorObjectOwned> {
     let text = text(params);
     let setup: T = match with_servers(text) {
         Some(completed) => parse_text(method, &completed)?,
@@ -64,10 +61,7 @@ pub fn parse_setup<T: SessionSetup>(
 }
 
 fn relative(method: &str, member: &str, path: &Path) -> ErrorObjectOwned {
-    invalid_params(format_args!(
-        "`{method}`: {member} must be absolute, not `{}`",
-        path.display()
-    ))
+    invalid_params(format_args!("`{method}`: {member} must be absolute, not `{}`", path.display()))
 }
 
 /// The text with an empty `mcpServers`, if it is an object without one.
@@ -81,15 +75,8 @@ fn with_servers(text: &str) -> Option<String> {
     fn there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
         IgnoredAny::deserialize(deserializer).map(|_| true)
     }
-    let probe = text
-        .starts_with('{')
-        .then(|| serde_json::from_str::<Probe>(text).ok())
-        .flatten()?;
+    let probe = text.starts_with('{').then(|| serde_json::from_str::<Probe>(text).ok()).flatten()?;
     let rest = text.strip_prefix('{')?;
-    let separator = if rest.trim_start().starts_with('}') {
-        ""
-    } else {
-        ","
-    };
+    let separator = if rest.trim_start().starts_with('}') { "" } else { "," };
     (!probe.mcp_servers).then(|| format!("{{\"mcpServers\":[]{separator}{rest}"))
 }

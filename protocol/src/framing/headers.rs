@@ -34,11 +34,7 @@ impl<R: Read> FrameReader<R> {
         let mut length = None;
         let mut in_block = false;
         loop {
-            let line = if buffered {
-                Line::Text
-            } else {
-                self.read_line(HEADER_LIMIT)?
-            };
+            let line = if buffered { Line::Text } else { self.read_line(HEADER_LIMIT)? };
             buffered = false;
             let header = match line {
                 Line::End => return Ok(None),
@@ -69,15 +65,9 @@ impl<R: Read> FrameReader<R> {
             return Ok(Some(Incoming::too_long(self.limit)));
         }
         self.buffer.clear();
-        (&mut self.input)
-            .take(length)
-            .read_to_end(&mut self.buffer)?;
+        (&mut self.input).take(length).read_to_end(&mut self.buffer)?;
         if u64::try_from(self.buffer.len()) != Ok(length) {
-            tracing::warn!(
-                announced = length,
-                got = self.buffer.len(),
-                "input ended inside a message"
-            );
+            tracing::warn!(announced = length, got = self.buffer.len(), "input ended inside a message");
             return Ok(None);
         }
         self.traced(&self.buffer);
@@ -113,16 +103,9 @@ fn classify(line: &[u8]) -> Header {
     }
     let plausible = line.split(':').next().is_some_and(|name| {
         let name = name.trim();
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     });
-    if plausible && name != "content-length" {
-        Header::Other
-    } else {
-        Header::Junk
-    }
+    if plausible && name != "content-length" { Header::Other } else { Header::Junk }
 }
 
 /// Takes over what `lsp-server` read. Its `Request` needs an id of 32 bits or a string; with any other id
@@ -130,29 +113,18 @@ fn classify(line: &[u8]) -> Header {
 fn from_lsp(message: Message, body: &[u8]) -> Incoming {
     match message {
         Message::Request(request) => match (wire_id(&request.id), raw(request.params)) {
-            (Some(id), Ok(params)) => Incoming::Request {
-                id,
-                method: request.method,
-                params,
-            },
+            (Some(id), Ok(params)) => Incoming::Request { id, method: request.method, params },
             (None, _) | (_, Err(_)) => Incoming::from_bytes(body),
         },
         Message::Notification(_) if has_id(body) => Incoming::from_bytes(body),
         Message::Notification(notification) => match raw(notification.params) {
-            Ok(params) => Incoming::Notification {
-                method: notification.method,
-                params,
-            },
+            Ok(params) => Incoming::Notification { method: notification.method, params },
             Err(_) => Incoming::from_bytes(body),
         },
         Message::Response(response) => {
             let outcome = match response.response_result {
                 Ok(result) => to_raw_value(&result).map(Ok),
-                Err(error) => Ok(Err(ErrorObjectOwned::owned(
-                    error.code,
-                    error.message,
-                    error.data,
-                ))),
+                Err(error) => Ok(Err(ErrorObjectOwned::owned(error.code, error.message, error.data))),
             };
             match (wire_id(&response.id), outcome) {
                 (Some(id), Ok(outcome)) => Incoming::Response { id, outcome },
@@ -164,9 +136,7 @@ fn from_lsp(message: Message, body: &[u8]) -> Incoming {
 
 /// `lsp-server` keeps its id closed; its JSON is the way in.
 fn wire_id(id: &lsp_server::RequestId) -> Option<WireId> {
-    serde_json::to_value(id)
-        .ok()
-        .and_then(|id| serde_json::from_value(id).ok())
+    serde_json::to_value(id).ok().and_then(|id| serde_json::from_value(id).ok())
 }
 
 fn raw(params: Value) -> serde_json::Result<Option<Box<RawValue>>> {

@@ -66,10 +66,7 @@ fn a_request_dropped_while_the_output_is_full_is_still_taken_back() {
                 assert!(asked.await);
                 // Nobody reads yet: these fill the pipe, the writer's buffer and the channel.
                 let flood = "x".repeat(100_000);
-                while timeout(Duration::from_millis(200), peer.notify("flood", &flood))
-                    .await
-                    .is_ok()
-                {}
+                while timeout(Duration::from_millis(200), peer.notify("flood", &flood)).await.is_ok() {}
                 drop(question);
                 stalled.send(()).unwrap();
                 Ok(())
@@ -78,18 +75,11 @@ fn a_request_dropped_while_the_output_is_full_is_still_taken_back() {
         .unwrap();
     let (agent_input, mut input) = pipe().unwrap();
     let (output, agent_output) = pipe().unwrap();
-    let options = Options {
-        outgoing_room: 2,
-        ..options()
-    };
+    let options = Options { outgoing_room: 2, ..options() };
     let agent = thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut connection =
-                Connection::new(agent_input, agent_output, router, options).unwrap();
+            let mut connection = Connection::new(agent_input, agent_output, router, options).unwrap();
             connection.serve().await;
             connection.shutdown(WATCHDOG).await;
         });
@@ -99,8 +89,7 @@ fn a_request_dropped_while_the_output_is_full_is_still_taken_back() {
     let (mut taken_back, mut answered) = (false, false);
     for line in BufReader::new(output).lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        taken_back |=
-            message["method"] == "$/cancel_request" && message["params"]["requestId"] == 0;
+        taken_back |= message["method"] == "$/cancel_request" && message["params"]["requestId"] == 0;
         answered |= message["result"].is_null() && message["id"] == 1;
         if taken_back && answered {
             break;

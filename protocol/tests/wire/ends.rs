@@ -23,16 +23,8 @@ fn the_end_of_input_is_told_and_running_requests_are_cancelled() {
     let (rest, ended) = editor.finish();
     assert!(matches!(ended, Ended::Eof), "{ended:?}");
     assert_eq!(rest.len(), 2);
-    assert!(
-        rest[0].contains(r#""id":1,"result":{"stopReason":"cancelled"}"#),
-        "{}",
-        rest[0]
-    );
-    assert!(
-        rest[1].contains(r#""id":2,"error":{"code":-32800"#),
-        "{}",
-        rest[1]
-    );
+    assert!(rest[0].contains(r#""id":1,"result":{"stopReason":"cancelled"}"#), "{}", rest[0]);
+    assert!(rest[1].contains(r#""id":2,"error":{"code":-32800"#), "{}", rest[1]);
 }
 
 #[test]
@@ -53,28 +45,16 @@ async fn a_reader_that_goes_away_ends_the_connection_quietly() {
     let ended = timeout(WATCHDOG, connection.serve()).await.unwrap();
     assert!(matches!(ended, Ended::OutputClosed), "{ended:?}");
     peer.closed().await;
-    assert!(matches!(
-        peer.notify("late", ()).await,
-        Err(PeerError::Closed)
-    ));
-    assert!(matches!(
-        peer.request("late", ()).await,
-        Err(PeerError::Closed)
-    ));
-    timeout(WATCHDOG, connection.shutdown(Duration::ZERO))
-        .await
-        .unwrap();
+    assert!(matches!(peer.notify("late", ()).await, Err(PeerError::Closed)));
+    assert!(matches!(peer.request("late", ()).await, Err(PeerError::Closed)));
+    timeout(WATCHDOG, connection.shutdown(Duration::ZERO)).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_output_that_takes_nothing_does_not_hang_the_end() {
     let (agent_input, input) = pipe().unwrap();
     let (output, agent_output) = pipe().unwrap();
-    let options = Options {
-        outgoing_room: 1,
-        flush_limit: Duration::from_millis(50),
-        ..options()
-    };
+    let options = Options { outgoing_room: 1, flush_limit: Duration::from_millis(50), ..options() };
     let mut connection = Connection::new(agent_input, agent_output, router(), options).unwrap();
     let peer = connection.peer();
     let flood = tokio::spawn(async move {
@@ -82,13 +62,8 @@ async fn an_output_that_takes_nothing_does_not_hang_the_end() {
         while peer.notify("flood", &text).await.is_ok() {}
     });
     drop(input);
-    assert!(matches!(
-        timeout(WATCHDOG, connection.serve()).await.unwrap(),
-        Ended::Eof
-    ));
-    timeout(WATCHDOG, connection.shutdown(Duration::ZERO))
-        .await
-        .unwrap();
+    assert!(matches!(timeout(WATCHDOG, connection.serve()).await.unwrap(), Ended::Eof));
+    timeout(WATCHDOG, connection.shutdown(Duration::ZERO)).await.unwrap();
     // Once the reader is gone the writer thread notices, and everybody who waited with it.
     drop(output);
     timeout(WATCHDOG, flood).await.unwrap().unwrap();
@@ -98,8 +73,7 @@ async fn an_output_that_takes_nothing_does_not_hang_the_end() {
 async fn open_questions_resolve_when_the_connection_ends() {
     let (agent_input, input) = pipe().unwrap();
     let (output, agent_output) = pipe().unwrap();
-    let mut connection =
-        Connection::new(agent_input, agent_output, Router::new(), options()).unwrap();
+    let mut connection = Connection::new(agent_input, agent_output, Router::new(), options()).unwrap();
     let peer = connection.peer();
     let question = tokio::spawn(async move { peer.request("question", json!({})).await });
     let serving = tokio::spawn(async move {
@@ -109,10 +83,7 @@ async fn open_questions_resolve_when_the_connection_ends() {
     let output = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
         BufReader::new(&output).read_line(&mut line).unwrap();
-        assert_eq!(
-            line,
-            "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"question\",\"params\":{}}\n"
-        );
+        assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"question\",\"params\":{}}\n");
         output
     })
     .await
@@ -126,15 +97,9 @@ async fn open_questions_resolve_when_the_connection_ends() {
     // What is said last is flushed, then the output is let go.
     peer.notify("bye", ()).await.unwrap();
     connection.shutdown(Duration::ZERO).await;
-    assert!(matches!(
-        peer.notify("late", ()).await,
-        Err(PeerError::Closed)
-    ));
+    assert!(matches!(peer.notify("late", ()).await, Err(PeerError::Closed)));
     let rest = tokio::task::spawn_blocking(move || std::io::read_to_string(&output).unwrap());
-    assert_eq!(
-        timeout(WATCHDOG, rest).await.unwrap().unwrap(),
-        "{\"jsonrpc\":\"2.0\",\"method\":\"bye\"}\n"
-    );
+    assert_eq!(timeout(WATCHDOG, rest).await.unwrap().unwrap(), "{\"jsonrpc\":\"2.0\",\"method\":\"bye\"}\n");
 }
 
 #[tokio::test]
@@ -149,10 +114,7 @@ async fn two_peers_talk_in_headers_and_the_trace_sees_both_ways() {
         })),
         ..options()
     };
-    let editor = Options {
-        framing: Some(Framing::Headers),
-        ..options()
-    };
+    let editor = Options { framing: Some(Framing::Headers), ..options() };
     let mut agent = Connection::new(a_input, a_output, router(), agent).unwrap();
     let mut editor = Connection::new(b_input, b_output, Router::new(), editor).unwrap();
     let peer = editor.peer();
@@ -172,24 +134,13 @@ async fn two_peers_talk_in_headers_and_the_trace_sees_both_ways() {
         () = talk => {}
         ended = editor.serve() => panic!("ended too early: {ended:?}"),
     }
-    timeout(WATCHDOG, editor.shutdown(Duration::ZERO))
-        .await
-        .unwrap();
-    assert!(matches!(
-        timeout(WATCHDOG, agent).await.unwrap().unwrap(),
-        Ended::Eof
-    ));
+    timeout(WATCHDOG, editor.shutdown(Duration::ZERO)).await.unwrap();
+    assert!(matches!(timeout(WATCHDOG, agent).await.unwrap().unwrap(), Ended::Eof));
     assert_eq!(
         seen.lock().unwrap()[..2],
         [
-            (
-                Direction::In,
-                r#"{"jsonrpc":"2.0","id":0,"method":"echo","params":[1,2]}"#.to_owned()
-            ),
-            (
-                Direction::Out,
-                r#"{"jsonrpc":"2.0","id":0,"result":[1,2]}"#.to_owned()
-            ),
+            (Direction::In, r#"{"jsonrpc":"2.0","id":0,"method":"echo","params":[1,2]}"#.to_owned()),
+            (Direction::Out, r#"{"jsonrpc":"2.0","id":0,"result":[1,2]}"#.to_owned()),
         ]
     );
 }

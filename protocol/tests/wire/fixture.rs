@@ -22,9 +22,7 @@ pub(crate) fn router() -> Router {
     let mut router = Router::new();
     router.queue_key(acp::session_queue);
     router
-        .request("initialize", |_, _| async {
-            Ok(json!({ "protocolVersion": acp::PROTOCOL_VERSION }))
-        })
+        .request("initialize", |_, _| async { Ok(json!({ "protocolVersion": acp::PROTOCOL_VERSION })) })
         .unwrap()
         .request("session/new", |params, _| async move {
             let request: NewSessionRequest = acp::parse_setup("session/new", &params)?;
@@ -36,15 +34,10 @@ pub(crate) fn router() -> Router {
             Err::<Value, _>(acp::session_not_found(&request.session_id.0))
         })
         .unwrap()
-        .request("login", |_, _| async {
-            Err::<Value, _>(acp::auth_required("run `agent login` first"))
-        })
+        .request("login", |_, _| async { Err::<Value, _>(acp::auth_required("run `agent login` first")) })
         .unwrap()
         .request("echo", |params, _| async move {
-            Ok(serde_json::value::RawValue::from_string(
-                params.as_str().unwrap_or("null").to_owned(),
-            )
-            .unwrap())
+            Ok(serde_json::value::RawValue::from_string(params.as_str().unwrap_or("null").to_owned()).unwrap())
         })
         .unwrap()
         .request("nothing", |_, _| async { Ok(()) })
@@ -113,10 +106,7 @@ pub(crate) fn router() -> Router {
 
 /// The options of most tests: a grace short enough to wait for.
 pub(crate) fn options() -> Options {
-    Options {
-        cancel_grace: Duration::from_millis(200),
-        ..Options::default()
-    }
+    Options { cancel_grace: Duration::from_millis(200), ..Options::default() }
 }
 
 /// The other side, in bytes.
@@ -132,18 +122,13 @@ impl Editor {
         let (agent_input, input) = std::io::pipe().unwrap();
         let (output, agent_output) = std::io::pipe().unwrap();
         let agent = thread::spawn(move || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-                .block_on(async {
-                    let mut connection =
-                        Connection::new(agent_input, agent_output, router, options).unwrap();
-                    let ended = connection.serve().await;
-                    connection.drain(Duration::from_millis(500)).await;
-                    connection.shutdown(Duration::from_secs(2)).await;
-                    ended
-                })
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+                let mut connection = Connection::new(agent_input, agent_output, router, options).unwrap();
+                let ended = connection.serve().await;
+                connection.drain(Duration::from_millis(500)).await;
+                connection.shutdown(Duration::from_secs(2)).await;
+                ended
+            })
         });
         let (sender, received) = channel();
         thread::spawn(move || {
@@ -154,11 +139,7 @@ impl Editor {
                 }
             }
         });
-        Self {
-            input: Some(input),
-            output: received,
-            agent,
-        }
+        Self { input: Some(input), output: received, agent }
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -176,8 +157,7 @@ impl Editor {
 
     /// The next message, within the watchdog.
     pub(crate) fn receive(&self) -> String {
-        self.receive_within(WATCHDOG)
-            .expect("the agent said nothing for the whole watchdog")
+        self.receive_within(WATCHDOG).expect("the agent said nothing for the whole watchdog")
     }
 
     pub(crate) fn receive_within(&self, limit: Duration) -> Option<String> {
@@ -195,10 +175,7 @@ impl Editor {
         while let Some(message) = self.receive_within(WATCHDOG) {
             rest.push(message);
         }
-        assert!(
-            self.agent.is_finished() || self.output.recv_timeout(WATCHDOG).is_err(),
-            "the output stayed open"
-        );
+        assert!(self.agent.is_finished() || self.output.recv_timeout(WATCHDOG).is_err(), "the output stayed open");
         (rest, self.agent.join().unwrap())
     }
 }
@@ -216,8 +193,5 @@ fn next_message(output: &mut impl BufRead) -> Option<String> {
     let length: usize = length.trim_end().parse().unwrap();
     let mut body = vec![0; 2 + length];
     output.read_exact(&mut body).unwrap();
-    String::from_utf8(body)
-        .unwrap()
-        .strip_prefix("\r\n")
-        .map(ToOwned::to_owned)
+    String::from_utf8(body).unwrap().strip_prefix("\r\n").map(ToOwned::to_owned)
 }

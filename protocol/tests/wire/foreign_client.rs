@@ -7,9 +7,7 @@ use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jsonrpsee::core::client::{
-    ClientBuilder, ClientT, Error, ReceivedMessage, TransportReceiverT, TransportSenderT,
-};
+use jsonrpsee::core::client::{ClientBuilder, ClientT, Error, ReceivedMessage, TransportReceiverT, TransportSenderT};
 use jsonrpsee::core::params::{ArrayParams, ObjectParams};
 use serde_json::{Value, json};
 use sluice_protocol::Connection;
@@ -67,25 +65,15 @@ async fn jsonrpsees_client_is_served() {
     let echoed: [f64; 1] = client.request("echo", one).await.unwrap();
     assert!((echoed[0] - 1.5).abs() < f64::EPSILON);
 
-    let refused = client
-        .request::<Value, _>("session/fork", ArrayParams::new())
-        .await;
+    let refused = client.request::<Value, _>("session/fork", ArrayParams::new()).await;
     assert!(matches!(refused, Err(Error::Call(error)) if error.code() == -32601));
-    let panicked = client
-        .request::<Value, _>("panic", ArrayParams::new())
-        .await;
+    let panicked = client.request::<Value, _>("panic", ArrayParams::new()).await;
     assert!(matches!(panicked, Err(Error::Call(error)) if error.code() == -32603));
 
-    client
-        .notification("note", ArrayParams::new())
-        .await
-        .unwrap();
+    client.notification("note", ArrayParams::new()).await.unwrap();
     let notes: Value = client.request("notes", ArrayParams::new()).await.unwrap();
     assert_eq!(notes.as_array().unwrap().len(), 1);
 
     drop(client);
-    tokio::time::timeout(crate::fixture::WATCHDOG, agent)
-        .await
-        .unwrap()
-        .unwrap();
+    tokio::time::timeout(crate::fixture::WATCHDOG, agent).await.unwrap().unwrap();
 }

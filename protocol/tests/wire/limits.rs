@@ -22,24 +22,15 @@ fn a_line_over_64_mib_is_refused_by_name_and_the_connection_lives() {
     let error: Value = serde_json::from_str(&editor.receive()).unwrap();
     assert_eq!(error["error"]["code"], -32600);
     assert_eq!(error["id"], Value::Null);
-    assert!(
-        error["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains(&LIMIT.to_string())
-    );
+    assert!(error["error"]["message"].as_str().unwrap().contains(&LIMIT.to_string()));
     editor.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"nothing"}"#);
-    assert_eq!(
-        editor.receive(),
-        r#"{"jsonrpc":"2.0","id":1,"result":null}"#
-    );
+    assert_eq!(editor.receive(), r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
 }
 
 #[test]
 fn a_large_message_passes_in_both_framings() {
     let text = "x".repeat(5_000_000);
-    let message =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text] }).to_string();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "echo", "params": [text] }).to_string();
     let expected = json!({ "jsonrpc": "2.0", "id": 1, "result": [text] }).to_string();
     let mut lines = Editor::start(router(), Options::default());
     lines.send_line(&message);
@@ -53,13 +44,9 @@ fn a_large_message_passes_in_both_framings() {
 fn a_hundred_requests_run_at_once() {
     let mut editor = Editor::start(router(), Options::default());
     for id in 0..100 {
-        editor.send_line(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"ask","params":{{}}}}"#
-        ));
+        editor.send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ask","params":{{}}}}"#));
     }
-    let questions: Vec<Value> = (0..100)
-        .map(|_| serde_json::from_str(&editor.receive()).unwrap())
-        .collect();
+    let questions: Vec<Value> = (0..100).map(|_| serde_json::from_str(&editor.receive()).unwrap()).collect();
     // All are open now; they are answered from the last to the first.
     for question in questions.iter().rev() {
         let id = &question["id"];
@@ -68,10 +55,7 @@ fn a_hundred_requests_run_at_once() {
     let answered: HashSet<i64> = (0..100)
         .map(|_| {
             let answer: Value = serde_json::from_str(&editor.receive()).unwrap();
-            assert_eq!(
-                answer["result"], answer["id"],
-                "the question of request n has the id n"
-            );
+            assert_eq!(answer["result"], answer["id"], "the question of request n has the id n");
             answer["id"].as_i64().unwrap()
         })
         .collect();

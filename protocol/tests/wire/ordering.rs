@@ -13,22 +13,13 @@ use crate::fixture::{Editor, options, router};
 
 #[test]
 fn five_thousand_updates_precede_the_result() {
-    let mut editor = Editor::start(
-        router(),
-        Options {
-            outgoing_room: 4,
-            ..Options::default()
-        },
-    );
+    let mut editor = Editor::start(router(), Options { outgoing_room: 4, ..Options::default() });
     editor.send_line(r#"{"jsonrpc":"2.0","id":1,"method":"updates","params":[5000]}"#);
     for n in 0..5000 {
         let expected = format!(r#"{{"jsonrpc":"2.0","method":"update","params":{{"n":{n}}}}}"#);
         assert_eq!(editor.receive(), expected);
     }
-    assert_eq!(
-        editor.receive(),
-        r#"{"jsonrpc":"2.0","id":1,"result":{"sent":5000}}"#
-    );
+    assert_eq!(editor.receive(), r#"{"jsonrpc":"2.0","id":1,"result":{"sent":5000}}"#);
     assert_eq!(editor.receive(), r#"{"jsonrpc":"2.0","method":"after"}"#);
 }
 
@@ -94,11 +85,7 @@ fn scene() -> Scene {
             drop(turn.lock().unwrap().take());
         })
         .unwrap();
-    Scene {
-        router,
-        events,
-        gate,
-    }
+    Scene { router, events, gate }
 }
 
 fn message(id: Option<u32>, method: &str) -> String {
@@ -115,19 +102,10 @@ fn id_of(text: &str) -> Value {
 
 #[test]
 fn messages_of_a_session_start_in_order_of_arrival() {
-    let Scene {
-        router,
-        events,
-        gate,
-    } = scene();
+    let Scene { router, events, gate } = scene();
     let mut editor = Editor::start(router, options());
-    for (id, method) in [
-        (Some(1), "load"),
-        (Some(2), "mode"),
-        (Some(3), "prompt"),
-        (None, "cancel"),
-        (Some(4), "mode"),
-    ] {
+    for (id, method) in [(Some(1), "load"), (Some(2), "mode"), (Some(3), "prompt"), (None, "cancel"), (Some(4), "mode")]
+    {
         editor.send_line(&message(id, method));
     }
     // Another session, and messages without one, are not held up.
@@ -137,18 +115,13 @@ fn messages_of_a_session_start_in_order_of_arrival() {
     assert_eq!([id_of(&editor.receive()), id_of(&editor.receive())], [5, 6]);
     assert_eq!(*events.lock().unwrap(), ["load starts", "mode", "mode"]);
     gate.add_permits(1);
-    let mut answered: Vec<_> = (0..4)
-        .map(|_| id_of(&editor.receive()).as_u64().unwrap())
-        .collect();
+    let mut answered: Vec<_> = (0..4).map(|_| id_of(&editor.receive()).as_u64().unwrap()).collect();
     answered.sort_unstable();
     assert_eq!(answered, [1, 2, 3, 4]);
     let mut events = events.lock().unwrap()[3..].to_vec();
     // When the cancelled prompt notices is its own affair.
     events.retain(|event| event != "prompt ends");
-    assert_eq!(
-        events,
-        ["load ends", "mode", "prompt registered", "cancel", "mode"]
-    );
+    assert_eq!(events, ["load ends", "mode", "prompt registered", "cancel", "mode"]);
 }
 
 #[test]
@@ -165,11 +138,7 @@ fn a_running_prompt_does_not_block_its_session() {
 
 #[test]
 fn a_waiting_request_can_be_cancelled_and_nothing_overtakes_through_its_place() {
-    let Scene {
-        router,
-        events,
-        gate,
-    } = scene();
+    let Scene { router, events, gate } = scene();
     let mut editor = Editor::start(router, options());
     editor.send_line(&message(Some(1), "load"));
     editor.send_line(&message(Some(2), "prompt"));
@@ -177,14 +146,8 @@ fn a_waiting_request_can_be_cancelled_and_nothing_overtakes_through_its_place() 
     assert!(editor.receive().contains("loading"));
     editor.send_line(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}"#);
     let answer: Value = serde_json::from_str(&editor.receive()).unwrap();
-    assert_eq!(
-        (&answer["id"], &answer["error"]["code"]),
-        (&json!(2), &json!(-32800))
-    );
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(2), &json!(-32800)));
     gate.add_permits(1);
     assert_eq!([id_of(&editor.receive()), id_of(&editor.receive())], [1, 3]);
-    assert_eq!(
-        *events.lock().unwrap(),
-        ["load starts", "load ends", "mode"]
-    );
+    assert_eq!(*events.lock().unwrap(), ["load starts", "load ends", "mode"]);
 }

@@ -26,10 +26,7 @@ use crate::fixture::{Editor, options, router};
 fn every_transcript_plays_as_written() {
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 10, "the transcripts are missing");
     let mut failures = String::new();
@@ -42,10 +39,7 @@ fn every_transcript_plays_as_written() {
             writeln!(failures, "{}:\n{played}", file.display()).unwrap();
         }
     }
-    assert!(
-        failures.is_empty(),
-        "these went differently (UPDATE_EXPECT=1 writes them anew):\n{failures}"
-    );
+    assert!(failures.is_empty(), "these went differently (UPDATE_EXPECT=1 writes them anew):\n{failures}");
 }
 
 /// Plays a transcript and returns it as it really went.
@@ -69,10 +63,7 @@ fn play(written: &str, update: bool) -> String {
         if let Some(limit) = line.strip_prefix("! limit ") {
             options.max_message = limit.parse().unwrap();
         } else if line == "= end" {
-            editor
-                .as_mut()
-                .expect("`=` before the first `>`")
-                .close_input();
+            editor.as_mut().expect("`=` before the first `>`").close_input();
         } else if let Some(order) = line.strip_prefix('>') {
             let editor = editor.get_or_insert_with(|| Editor::start(router(), options.clone()));
             let sends_on = order.strip_prefix('>');

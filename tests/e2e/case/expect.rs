@@ -132,6 +132,12 @@ fn neutral(place: &Place, text: &str) -> String {
     for log in place.logs() {
         text = text.replace(&*log.file_stem().unwrap().to_string_lossy(), "SESSION");
     }
+    // How long a repetition waits is left to chance on purpose.
+    let mut parts = text.split(" is sent again in ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    text = parts.fold(first, |whole, part| {
+        whole + " is sent again in N" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    });
     text.replace(&place.work().display().to_string(), "WORKSPACE")
         .replace(&place.home().display().to_string(), "HOME")
         .replace(&place.root().display().to_string(), "ROOT")

@@ -35,8 +35,9 @@ fn output(value: &Json) -> String {
     joined(text_at(value, "stdout"), text_at(value, "stderr"))
 }
 
-/// Two texts on lines of their own, without an empty one.
+/// Two texts on lines of their own, without an empty one and without final line ends.
 pub(super) fn joined(first: &str, second: &str) -> String {
+    let [first, second] = [first, second].map(|text| text.trim_end_matches(['\n', '\r']));
     match (first.is_empty(), second.is_empty()) {
         (_, true) => first.to_owned(),
         (true, false) => second.to_owned(),

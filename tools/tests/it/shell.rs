@@ -17,6 +17,7 @@ async fn a_success_has_exactly_the_captured_members() {
     let value = done.value.as_ref().unwrap();
     assert_eq!(keys(value), ["stdout", "stderr", "interrupted", "isImage", "noOutputExpected"]);
     assert_eq!((done.stdout(), done.stderr(), done.text.as_str()), ("hello", "", "hello"));
+    assert_eq!(value["stdout"], "hello\n", "the value is exact; the model's text and the Claude dialect's are not");
     assert_eq!(world.bash("true").await.text, "(no output)");
     assert_eq!(world.bash("printf out; printf err >&2").await.text, "out\nerr");
 }

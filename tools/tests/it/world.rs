@@ -161,8 +161,10 @@ impl World {
 }
 
 impl Done {
+    /// Without its final line end, which the value keeps.
     pub(crate) fn stdout(&self) -> &str {
-        self.value.as_ref().and_then(|value| value["stdout"].as_str()).unwrap_or_else(|| panic!("no value: {self:?}"))
+        let text = self.value.as_ref().and_then(|value| value["stdout"].as_str());
+        text.unwrap_or_else(|| panic!("no value: {self:?}")).trim_end_matches('\n')
     }
 
     pub(crate) fn stderr(&self) -> &str {

@@ -11,7 +11,7 @@ use sluice_harness::seam::live::NoticeLevel;
 use super::firing::{Occurrence, context_message, plain_word, stop_turn, tool_names};
 use super::{Bridge, Mounted, NAME};
 use crate::claude_code::effect::message;
-use crate::claude_code::payload::{Call, Own};
+use crate::claude_code::payload::{Call, Own, tool_response};
 use crate::claude_code::post_tool_use::{self, Replacement};
 use crate::claude_code::{long_text, post_tool_use_failure, text};
 use crate::core::condition::CallInput;
@@ -51,7 +51,8 @@ impl Bridge {
         let scene = view.scene();
         let tool = view.call().name();
         let hook = text::hook_name("PostToolUse", tool);
-        let own = Own::PostToolUse { call: call_of(view), response: success.value_seen(), took: view.took() };
+        let response = tool_response(tool, success.value_seen());
+        let own = Own::PostToolUse { call: call_of(view), response: &response, took: view.took() };
         let fired = self.fire(self.occurrence(view, &hook, &tool_names(tool), own)).await?;
         let effect = post_tool_use::merge(&hook, tool, success.value_seen(), &fired.answers());
         for warning in &effect.warnings {
