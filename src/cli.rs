@@ -60,6 +60,8 @@ pub(crate) struct RunPlan {
     pub(crate) hook_events: HookEvents,
     /// Which session it goes on with.
     pub(crate) begin: Begin,
+    /// The schema that the final answer must fit.
+    pub(crate) answer: Option<SettingsArgument>,
     /// Whether a denied call shows in the exit code.
     pub(crate) denials: DenialPolicy,
 }
@@ -225,6 +227,7 @@ fn run_plan(run: args::Run) -> Result<RunPlan, Fault> {
         output: run.output_format,
         hook_events: if run.include_hook_events { HookEvents::Include } else { HookEvents::Leave },
         begin,
+        answer: run.json_schema.map(session::text_or_file),
         denials: if run.fail_on_denial { DenialPolicy::Fail } else { DenialPolicy::Tolerate },
     })
 }

@@ -85,6 +85,16 @@ pub(crate) struct SystemPrompt {
     pub(crate) append: Option<String>,
 }
 
+impl SystemPrompt {
+    /// Adds a paragraph to what comes after it.
+    pub(crate) fn add(&mut self, text: &str) {
+        self.append = Some(match self.append.take() {
+            Some(before) => format!("{before}\n\n{text}"),
+            None => text.to_owned(),
+        });
+    }
+}
+
 /// What the settings say that is not as written, and what waits for trust.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {

@@ -87,9 +87,13 @@ fn printed(command: impl FnOnce(&mut dyn Write, &mut dyn Write) -> Result<(), Fa
 }
 
 fn headless(environment: &Environment, run: RunPlan) -> Result<(Headless, compose::SessionPlan), Fault> {
-    let RunPlan { session: flags, prompt, output, hook_events, begin, denials } = run;
+    let RunPlan { session: flags, prompt, output, hook_events, begin, answer, denials } = run;
     let folder = plan::folder(environment, &flags);
-    let planned = plan::session(environment, &flags, &begin, &folder, Attendance::Headless, Arc::new(Silent))?;
+    let mut planned = plan::session(environment, &flags, &begin, &folder, Attendance::Headless, Arc::new(Silent))?;
+    let answer = answer.map(|argument| plan::answer_schema(environment, &argument)).transpose()?;
+    if let Some(schema) = &answer {
+        planned.plan.system.add(&schema.instruction());
+    }
     for note in &planned.notes {
         say(&format!("sluice: {note}"));
     }
@@ -103,7 +107,7 @@ fn headless(environment: &Environment, run: RunPlan) -> Result<(Headless, compos
         HookEvents::Include => HookLines::Shown,
         HookEvents::Leave => HookLines::Left,
     };
-    Ok((Headless { prompts: prompt, format, hook_lines, denials }, planned.plan))
+    Ok((Headless { prompts: prompt, format, hook_lines, answer, denials }, planned.plan))
 }
 
 /// Runs a front end on a runtime of its own; what blocks for ever (a read of a silent stdin) is left behind.

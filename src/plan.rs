@@ -14,6 +14,7 @@ use crate::compose::{Dialects, SessionPlan, SystemPrompt, Which};
 use crate::config::{self, Config, Environment};
 use crate::fault::{Fault, words};
 use crate::models;
+use crate::run::AnswerSchema;
 use crate::state::State;
 
 /// A session's plan, and what the user should be told once.
@@ -173,5 +174,26 @@ fn readable(what: &str, text: &str) -> Result<(), Fault> {
         Ok(serde_json::Value::Object(_)) => Ok(()),
         Ok(_) => Err(wrong("it is another JSON value".to_owned())),
         Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// The schema that the final answer must fit.
+///
+/// # Errors
+/// When the file cannot be read, or what it says is no schema.
+pub(crate) fn answer_schema(environment: &Environment, given: &SettingsArgument) -> Result<AnswerSchema, Fault> {
+    match given {
+        SettingsArgument::Json(text) => AnswerSchema::compile("on the command line", text),
+        SettingsArgument::File(path) => {
+            let path = absolute(environment, path);
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                Fault::usage(
+                    "json-schema",
+                    format!("the schema {} (--json-schema) cannot be read: {}", path.display(), words(&error)),
+                    "check the path, or give the JSON itself",
+                )
+            })?;
+            AnswerSchema::compile(&path.display().to_string(), &text)
+        }
     }
 }

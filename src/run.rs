@@ -6,6 +6,7 @@
 mod prompts;
 pub(crate) mod result;
 mod stream_json;
+mod structured;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,10 +16,12 @@ use sluice_harness::agent::{CompletedHow, TurnEnd, TurnReport};
 use sluice_harness::cancel::{Cancel, CancelCause};
 use sluice_harness::content::{Block, plain_text};
 use sluice_harness::ids::SessionId;
+use sluice_harness::json::Json;
 use sluice_harness::log::Logged;
 use sluice_harness::point::tools::DeniedBy;
 use sluice_harness::registry;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice, NoticeLevel};
+use sluice_harness::seam::model::FaultKind;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::cli::PromptSource;
@@ -31,6 +34,7 @@ use prompts::Prompts;
 use result::RunResult;
 pub(crate) use stream_json::HookLines;
 use stream_json::Lines;
+pub(crate) use structured::AnswerSchema;
 
 /// What stdout gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub(crate) struct Headless {
     pub(crate) prompts: PromptSource,
     pub(crate) format: Format,
     pub(crate) hook_lines: HookLines,
+    /// What the final answer must fit.
+    pub(crate) answer: Option<AnswerSchema>,
     pub(crate) denials: DenialPolicy,
 }
 
@@ -64,7 +70,7 @@ const READER_GONE: u8 = 141;
 /// # Errors
 /// When nothing could be run.
 pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fault> {
-    let Headless { prompts, format, hook_lines, denials } = headless;
+    let Headless { prompts, format, hook_lines, answer, denials } = headless;
     let mut prompts = Prompts::open(prompts).await?;
     let (notices, heard) = unbounded_channel();
     let live = Arc::new(Ear { notices });
@@ -74,14 +80,15 @@ pub(crate) async fn run(headless: Headless, plan: SessionPlan) -> Result<u8, Fau
         .map_err(|e| Fault::environment("signals", format!("signal handlers cannot be installed: {e}"), ""))?;
     let out = Output::stdout().map_err(|e| Fault::output(&e))?;
     let session = tokio::select! {
-        session = compose::open(plan, |_| Ok(())) => session?,
+        session = compose::open(plan, |agent| answer.clone().map_or(Ok(()), |schema| schema.mount(agent))) => session?,
         // From here on the system no longer ends the program.
         number = signals.next() => return Ok(outcome_of_signal(number)),
     };
     say_findings(&session.findings);
     let id = session.agent.session().id.clone();
 
-    let mut runner = Runner { shown: Shown::new(&session, format, hook_lines, &id), heard, out, format, denials };
+    let shown = Shown::new(&session, format, hook_lines, &id);
+    let mut runner = Runner { shown, heard, out, format, answer, denials };
     if format == Format::StreamJson {
         runner.out.line(init_line(&session)).await;
     }
@@ -127,6 +134,7 @@ struct Runner {
     heard: UnboundedReceiver<Notice>,
     out: Output,
     format: Format,
+    answer: Option<AnswerSchema>,
     denials: DenialPolicy,
 }
 
@@ -149,7 +157,7 @@ impl Runner {
             let Some(prompt) = prompt else { return Ok(exit) };
             let turn_cancel = cancel.child();
             let asked = plain_text(&prompt);
-            let report = {
+            let mut report = {
                 let turn = session.agent.prompt(prompt, &turn_cancel);
                 tokio::pin!(turn);
                 loop {
@@ -165,6 +173,7 @@ impl Runner {
                 }
             };
             self.catch_up().await;
+            let structured = self.judge(&mut report);
             let outcome = outcome(&report.end, report.denials.len(), self.denials);
             exit = outcome.exit;
             if !matches!(*self.out.watch().borrow(), OutputState::Open) {
@@ -175,14 +184,36 @@ impl Runner {
             if self.format == Format::Text {
                 say_unasked(&report);
             }
-            self.result(session, &report, &outcome).await?;
+            self.result(session, &report, &outcome, structured).await?;
             if turn_cancel.is_cancelled() && matches!(report.end, TurnEnd::Cancelled { .. }) {
                 return Ok(exit);
             }
         }
     }
 
-    async fn result(&self, session: &Session, report: &TurnReport, outcome: &Outcome) -> Result<(), Fault> {
+    /// The answer as the value that was asked for; a completed turn whose answer does not fit has failed.
+    fn judge(&self, report: &mut TurnReport) -> Option<Json> {
+        let schema = self.answer.as_ref()?;
+        if !matches!(report.end, TurnEnd::Completed { .. }) {
+            return None;
+        }
+        match schema.judge(&report.text) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let message = format!("the answer does not fit the schema (--json-schema): {why}");
+                report.end = TurnEnd::Error { kind: FaultKind::BadResponse, message };
+                None
+            }
+        }
+    }
+
+    async fn result(
+        &self,
+        session: &Session,
+        report: &TurnReport,
+        outcome: &Outcome,
+        structured: Option<Json>,
+    ) -> Result<(), Fault> {
         match self.format {
             Format::Text => {
                 let text = result::text(report);
@@ -191,7 +222,7 @@ impl Runner {
                 }
             }
             Format::Json | Format::StreamJson => {
-                let object = RunResult::of(&session.agent.session().id, report, outcome);
+                let object = RunResult::of(&session.agent.session().id, report, outcome, structured);
                 self.out.line(serde_json::to_string(&object).map_err(Fault::internal)?).await;
             }
             Format::Events => {}

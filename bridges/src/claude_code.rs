@@ -26,6 +26,7 @@ mod text;
 pub use discover::{Discovery, EnvEntry, PermissionEntry, discover};
 pub use environment::env_folder;
 pub use listen::ClaudeCodeBridge;
+pub(crate) use stop::SOURCE as STOP_SOURCE;
 
 /// How long a handler may take that does not say (Claude Code hooks, default timeouts).
 #[must_use]

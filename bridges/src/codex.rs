@@ -21,6 +21,7 @@ mod tool;
 pub use discover::{Discovery, discover};
 pub use listen::CodexBridge;
 pub use shell::codex_shell;
+pub(crate) use stop::SOURCE as STOP_SOURCE;
 
 /// How long a handler may take that does not say.
 #[must_use]

@@ -5,6 +5,7 @@
 
 pub mod condition;
 pub mod config;
+pub(crate) mod continued;
 pub(crate) mod fire;
 pub mod matcher;
 pub(crate) mod output;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sluice_harness::Fut;
+use sluice_harness::json::Json;
 use sluice_harness::permission::{Behaviour, Rule};
 use sluice_harness::point::approval::{Approval, ApprovalView};
 use sluice_harness::point::tools::AskOrigin;
@@ -60,7 +61,7 @@ impl Client {
 
     async fn ask(&self, view: ApprovalView<'_>) -> ApprovalOutcome {
         let session = view.scene.session;
-        let rule = rule_for(view.card);
+        let rule = rule_for(view.card, view.sealed);
         // The announced call comes first on the wire.
         if self.feed.settled().await.is_err() {
             return ApprovalOutcome::Unavailable;
@@ -135,9 +136,9 @@ fn read(answer: Result<RequestPermissionResponse, PeerError>) -> Answered {
 }
 
 /// The rule that *always* would add. None where a rule would change nothing: only the mode's own question is answered by
-/// an allow rule.
-fn rule_for(card: &ApprovalCard) -> Option<Rule> {
-    if card.origin != AskOrigin::Mode {
+/// an allow rule. None either where the card hides a secret, which the rule would have to show.
+fn rule_for(card: &ApprovalCard, sealed: &Json) -> Option<Rule> {
+    if card.origin != AskOrigin::Mode || card.input != *sealed {
         return None;
     }
     let command = (card.tool == "Bash").then(|| card.input.str_at("command").map(str::to_owned)).flatten();
@@ -190,7 +191,8 @@ mod tests {
     }
 
     fn rule(tool: &str, input: &str, origin: AskOrigin) -> Option<String> {
-        rule_for(&card(tool, input, origin)).map(|rule| rule.to_string())
+        let card = card(tool, input, origin);
+        rule_for(&card, &card.input).map(|rule| rule.to_string())
     }
 
     #[test]

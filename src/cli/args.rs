@@ -74,6 +74,9 @@ pub(super) struct Run {
     /// With stream-json: a line when a hook starts and when it has ended
     #[arg(long)]
     pub(super) include_hook_events: bool,
+    /// The final answer must be JSON that fits this schema; it is in the result as structured_output
+    #[arg(long, value_name = "FILE|JSON")]
+    pub(super) json_schema: Option<String>,
     /// Go on with the last session of this folder
     #[arg(long = "continue", conflicts_with = "resume")]
     pub(super) go_on: bool,

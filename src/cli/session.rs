@@ -120,10 +120,15 @@ fn settings(argument: String) -> Result<SettingsArgument, Fault> {
         let remedy = "give a file, or JSON such as '{\"hooks\": {}}'";
         return Err(Fault::usage("settings-empty", "--settings names nothing", remedy));
     }
-    if text.starts_with('{') {
-        Ok(SettingsArgument::Json(argument))
+    Ok(text_or_file(argument))
+}
+
+/// JSON where it looks like an object, else a file.
+pub(super) fn text_or_file(argument: String) -> SettingsArgument {
+    if argument.trim_start().starts_with('{') {
+        SettingsArgument::Json(argument)
     } else {
-        Ok(SettingsArgument::File(argument.into()))
+        SettingsArgument::File(argument.into())
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_hook_capped: Option<bool>,
     permission_denials: Vec<DenialWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_output: Option<Json>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ErrorWire>,
     uuid: String,
@@ -117,7 +119,12 @@ pub(crate) fn error(end: &TurnEnd) -> Option<(String, String)> {
 
 impl RunResult {
     /// The object of a finished turn.
-    pub(crate) fn of(session: &SessionId, report: &TurnReport, outcome: &Outcome) -> Self {
+    pub(crate) fn of(
+        session: &SessionId,
+        report: &TurnReport,
+        outcome: &Outcome,
+        structured_output: Option<Json>,
+    ) -> Self {
         let capped = matches!(report.end, TurnEnd::Completed { how: CompletedHow::StopHookCapped, .. });
         Self {
             r#type: "result",
@@ -142,6 +149,7 @@ impl RunResult {
                     by: d.by,
                 })
                 .collect(),
+            structured_output,
             errors: error(&report.end).map(|(code, message)| ErrorWire { code, message }).into_iter().collect(),
             uuid: uuid::Uuid::now_v7().to_string(),
         }

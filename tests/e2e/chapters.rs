@@ -65,5 +65,6 @@ chapters! {
     hooks_run_in_parallel_and_once = "parallel";
     the_codex_dialect_runs = "codex";
     a_pipeline_can_rely_on_it = "headless";
+    answers_fit_the_schema_that_was_asked_for = "structured";
     bad_input_is_one_clear_sentence = "bad-input";
 }

@@ -40,7 +40,8 @@ impl Bridge {
         if !self.has(Event::PermissionRequest) {
             return next.delegate().await;
         }
-        let (scene, card) = (view.scene, view.card);
+        // A hook judges what will run; only people are shown a card without secrets.
+        let (scene, card, input) = (view.scene, view.card, view.sealed);
         let hook = text::hook_name("PermissionRequest", &card.tool);
         let fired = self
             .fire(Occurrence {
@@ -50,11 +51,11 @@ impl Bridge {
                 call_id: Some(&card.call_id),
                 call: Some(CallInput {
                     tool: &card.tool,
-                    input: &card.input,
+                    input,
                     root: &self.config.workspace_root,
                     home: &self.config.home,
                 }),
-                own: Own::PermissionRequest { tool: &card.tool, input: &card.input },
+                own: Own::PermissionRequest { tool: &card.tool, input },
                 word,
             })
             .await?;
@@ -67,8 +68,8 @@ impl Bridge {
                 }
                 Ok(ApprovalOutcome::Rejected { message: Some(message), by: Rejecter::Hook })
             }
-            Effect::Allow { input, updates } => {
-                if input.is_some_and(|input| input != card.input) {
+            Effect::Allow { input: rewritten, updates } => {
+                if rewritten.is_some_and(|other| other != *input) {
                     // The answer is about the call as it was asked; another input would run unjudged.
                     let message = format!("{hook} hook error: it rewrites the input, which an answer cannot express");
                     scene.tell(NoticeLevel::Warning, &hook, message.clone()).await;

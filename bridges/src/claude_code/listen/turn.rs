@@ -12,6 +12,7 @@ use crate::claude_code::payload::{Own, prompt_text};
 use crate::claude_code::prompt_submit::{Effect, Repeat, merge};
 use crate::claude_code::{long_text, stop, text};
 use crate::core::config::Event;
+use crate::core::continued::by_a_stop_hook;
 
 impl Listener<PromptSubmit> for Mounted {
     fn name(&self) -> &str {
@@ -101,7 +102,7 @@ impl Bridge {
             return next.delegate().await;
         }
         let scene = view.scene;
-        let own = Own::Stop { active: !view.continuations.is_empty(), last_message: view.last_message };
+        let own = Own::Stop { active: by_a_stop_hook(view.continuations), last_message: view.last_message };
         let fired = self
             .fire(Occurrence { scene, hook: "Stop", subjects: &[], call_id: None, call: None, own, word: plain_word })
             .await?;

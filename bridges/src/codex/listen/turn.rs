@@ -17,6 +17,7 @@ use super::{Bridge, Mounted, NAME};
 use crate::codex::payload::{Own, prompt_text};
 use crate::codex::{long_text, prompt_submit, session_start, stop};
 use crate::core::config::Event;
+use crate::core::continued::by_a_stop_hook;
 
 /// How much longer than its slowest handler a promise may take: for killing it and for the records.
 const SLACK: Duration = Duration::from_secs(10);
@@ -124,7 +125,7 @@ impl Bridge {
             return next.delegate().await;
         }
         let scene = view.scene;
-        let own = Own::Stop { active: !view.continuations.is_empty(), last_message: view.last_message };
+        let own = Own::Stop { active: by_a_stop_hook(view.continuations), last_message: view.last_message };
         let fired = self.fire(scene, "Stop", &[], None, own).await?;
         let effect = stop::merge(
             fired
