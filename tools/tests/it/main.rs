@@ -13,4 +13,5 @@ mod cases;
 mod definitions;
 mod observation;
 mod shell;
+mod swap;
 mod world;
