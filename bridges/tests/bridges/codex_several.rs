@@ -173,7 +173,7 @@ async fn a_failed_shell_command_has_a_post_hook_with_its_combined_output() {
     let session = world.session(vec![bash("echo out; echo err >&2; exit 3"), text("final")]).await;
     session.prompt("hello").await;
     let payload: Value = serde_json::from_str(&world.lines("in.json")[0]).unwrap();
-    assert_eq!(payload["tool_response"], "out\nerr");
+    assert_eq!(payload["tool_response"], "out\nerr\n");
     assert_eq!(payload["tool_input"], json!({ "command": "echo out; echo err >&2; exit 3" }));
 }
 

@@ -191,7 +191,7 @@ impl Tool for Stand {
     fn render(&self, _: &Json, value: &Json) -> Content {
         let shown = match value.view().get("stdout").and_then(Value::as_str) {
             Some("") => "(Bash completed with no output)".to_owned(),
-            Some(stdout) => stdout.to_owned(),
+            Some(stdout) => stdout.trim_end().to_owned(),
             None => value.text().to_owned(),
         };
         vec![Block::text(shown)]
@@ -200,7 +200,7 @@ impl Tool for Stand {
         match value.view().get("code").and_then(Value::as_i64) {
             None | Some(0) => Verdict::Succeeded,
             Some(code) => {
-                let part = |key: &str| value.str_at(key).filter(|t| !t.is_empty()).map(str::to_owned);
+                let part = |key: &str| value.str_at(key).map(str::trim_end).filter(|t| !t.is_empty()).map(str::to_owned);
                 let mut lines = vec![format!("Exit code {code}")];
                 lines.extend([part("stdout"), part("stderr")].into_iter().flatten());
                 Verdict::Failed(lines.join("\n"))
