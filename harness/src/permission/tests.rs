@@ -37,7 +37,7 @@ pub(super) fn store(mode: Mode, rules: &[(Behaviour, &str)]) -> PermissionStore 
     store
 }
 
-/// Judges in `/p`, with `/work/extra` added to the workspace and `/home/me` as home.
+/// Judges in `/p`, with `/more/extra` added to the workspace and `/home/me` as home.
 pub(super) fn judge(store: &PermissionStore, tool: &str, what: &str) -> Judgement {
     let mut input = JsonObject::new();
     for key in ["url", "subagent_type", "skill"] {
@@ -47,7 +47,7 @@ pub(super) fn judge(store: &PermissionStore, tool: &str, what: &str) -> Judgemen
 }
 
 fn judge_input(store: &PermissionStore, tool: &str, what: &str, input: &Json) -> Judgement {
-    let workspace = [PathBuf::from("/p"), PathBuf::from("/work/extra")];
+    let workspace = [PathBuf::from("/p"), PathBuf::from("/more/extra")];
     let place = Place::new(Some(Path::new("/home/me")), &workspace, Path::new("/p"), Path::new("/state/s1"));
     store.judge(tool, &facts_of(tool, what), input, &place)
 }

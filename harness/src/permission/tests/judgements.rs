@@ -133,7 +133,7 @@ fn each_mode_treats_each_kind_of_call_in_its_own_way() {
         ("Read", "/pp/a", ["ask-mode", "ask-mode", "ask-plan", "deny-mode", "run"]),
         ("Grep", "/p", ["run", "run", "run", "run", "run"]),
         ("Write", "/p/a", ["ask-mode", "run", "ask-plan", "deny-mode", "run"]),
-        ("Edit", "/work/extra/a", ["ask-mode", "run", "ask-plan", "deny-mode", "run"]),
+        ("Edit", "/more/extra/a", ["ask-mode", "run", "ask-plan", "deny-mode", "run"]),
         ("Edit", "/home/me/a", ["ask-mode", "ask-mode", "ask-plan", "deny-mode", "run"]),
         ("Edit", "/p/.git/hooks/pre-commit", ["ask-mode", "ask-mode", "ask-plan", "deny-mode", "run"]),
         ("Edit", "/p/.claude/settings.json", ["ask-mode", "ask-mode", "ask-plan", "deny-mode", "run"]),

@@ -91,7 +91,7 @@ fn an_allow_rule_for_paths_stays_below_its_anchor() {
         ("Edit(src/**)", "/p/src/a", true),
         ("Edit(*.ts)", "/p/src/a.ts", true),
         ("Edit(*.ts)", "/home/me/a.ts", false),
-        ("Edit(src/**)", "/work/extra/src/a", false),
+        ("Edit(src/**)", "/more/extra/src/a", false),
         ("Edit(//tmp/**)", "/tmp/a", true),
         ("Edit(~/notes/**)", "/home/me/notes/a", true),
         ("Write", "/anywhere", false),
