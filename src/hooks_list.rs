@@ -219,7 +219,7 @@ mod tests {
             "PreToolUse":[{"matcher":"Bash","hooks":[{"type":"http","url":"http://x"}]}]}}"#,
     );
     const PROJECT: (&str, &str) = (
-        "work/.claude/settings.json",
+        "repo/.claude/settings.json",
         r#"{"hooks":{"PreToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"check\nmore","if":"Edit(src/**)"}]}]}}"#,
     );
     const CODEX: (&str, &str) = (
@@ -232,15 +232,15 @@ mod tests {
     fn listed(files: &[(&str, &str)], plan: &HooksListPlan) -> (String, String) {
         let folder = TempDir::new().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        std::fs::create_dir_all(root.join("work/.git")).unwrap();
+        std::fs::create_dir_all(root.join("repo/.git")).unwrap();
         for (name, text) in files {
             let path = root.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let work = root.join("work");
-        let config = load(&Environment::made_up(&root, &[]), &work, &[]).unwrap();
-        let bridge = BridgeConfig::new(root.join("home"), work.clone(), work);
+        let repo = root.join("repo");
+        let config = load(&Environment::made_up(&root, &[]), &repo, &[]).unwrap();
+        let bridge = BridgeConfig::new(root.join("home"), repo.clone(), repo);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         runtime.block_on(list(plan, &config, &bridge, &LocalHostFiles::new(), &mut out, &mut err)).unwrap();
@@ -274,7 +274,7 @@ mod tests {
                 claude-code PreToolUse  matcher Edit|Write  if Edit(src/**)
                   command  check ⏎ more
                   timeout  600 s (the dialect's default)
-                  from     /work/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (project)
+                  from     /repo/.claude/settings.json: hooks.PreToolUse[0].hooks[0] (project)
                   trust    held-back
                   does not run: it came with the repository and is not accepted; --trust-hooks accepts it for one run
                 codex PreToolUse  matcher ^Bash$
@@ -328,7 +328,7 @@ mod tests {
             &[PROJECT, CODEX],
             &HooksListPlan { format: ListFormat::Json, ..ALL },
             expect![[r#"
-                {"dialect":"claude-code","event":"PreToolUse","matcher":"Edit|Write","if":"Edit(src/**)","type":"command","command":"check\nmore","args":[],"timeout":600.0,"timeout_declared":false,"waits":true,"source":"/work/.claude/settings.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"project","trust":"held-back","runs":false,"why_not":"it came with the repository and is not accepted; --trust-hooks accepts it for one run"}
+                {"dialect":"claude-code","event":"PreToolUse","matcher":"Edit|Write","if":"Edit(src/**)","type":"command","command":"check\nmore","args":[],"timeout":600.0,"timeout_declared":false,"waits":true,"source":"/repo/.claude/settings.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"project","trust":"held-back","runs":false,"why_not":"it came with the repository and is not accepted; --trust-hooks accepts it for one run"}
                 {"dialect":"codex","event":"PreToolUse","matcher":"^Bash$","if":null,"type":"command","command":"mark c","args":[],"timeout":5.0,"timeout_declared":true,"waits":true,"source":"/home/.codex/hooks.json","json_path":"hooks.PreToolUse[0].hooks[0]","layer":"user","trust":"owner","runs":true,"why_not":null}
             "#]],
         );
@@ -336,9 +336,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_file_is_said_on_stderr_and_the_rest_is_listed() {
-        let broken = ("work/.claude/settings.json", "{");
+        let broken = ("repo/.claude/settings.json", "{");
         let (out, err) = listed(&[USER, broken], &ALL);
         assert!(out.contains("mark u"), "{out}");
-        assert!(err.starts_with("sluice: ") && err.contains("/work/.claude/settings.json"), "{err}");
+        assert!(err.starts_with("sluice: ") && err.contains("/repo/.claude/settings.json"), "{err}");
     }
 }

@@ -208,7 +208,7 @@ mod tests {
 
     fn folder(config: &str) -> TempDir {
         let folder = TempDir::new().unwrap();
-        for (name, text) in [("home/.config/sluice/config.toml", config), ("work/s.json", DEMO), ("work/bad.json", "{")]
+        for (name, text) in [("home/.config/sluice/config.toml", config), ("repo/s.json", DEMO), ("repo/bad.json", "{")]
         {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -221,7 +221,7 @@ mod tests {
         let environment = Environment::made_up(folder.path(), variables);
         let flags: Vec<_> =
             model.map(|model| (Entry::Model(model.into()), Origin::Flag("--model"))).into_iter().collect();
-        resolve(&load(&environment, &folder.path().join("work"), &flags).unwrap(), &environment, DEMO)
+        resolve(&load(&environment, &folder.path().join("repo"), &flags).unwrap(), &environment, DEMO)
     }
 
     #[track_caller]
@@ -319,9 +319,9 @@ mod tests {
     fn a_script_that_cannot_be_used_is_named_with_its_place() {
         let folder = folder("");
         let missing = named(&folder, Some("script:none.json"), &[]).err().unwrap();
-        assert!(missing.cause.contains("/work/none.json"), "{}", missing.cause);
+        assert!(missing.cause.contains("/repo/none.json"), "{}", missing.cause);
         let bad = named(&folder, Some("script:bad.json"), &[]).err().unwrap();
-        assert!(bad.cause.contains("/work/bad.json is not valid at line 1"), "{}", bad.cause);
+        assert!(bad.cause.contains("/repo/bad.json is not valid at line 1"), "{}", bad.cause);
         assert_eq!((missing.exit_code(), bad.exit_code()), (2, 2));
     }
 
@@ -352,7 +352,7 @@ mod tests {
     fn every_script_records_where_the_variable_says() {
         let folder = folder("");
         let environment = Environment::made_up(folder.path(), &[(RECORD, "out/r.jsonl")]);
-        assert_eq!(record(&environment), Some(folder.path().join("work/out/r.jsonl")));
+        assert_eq!(record(&environment), Some(folder.path().join("repo/out/r.jsonl")));
         assert_eq!(record(&Environment::made_up(folder.path(), &[])), None);
     }
 }

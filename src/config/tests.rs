@@ -45,11 +45,11 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 const USER: &str = "home/.config/sluice/config.toml";
-const WORKSPACE: &str = "work/.sluice/config.toml";
+const WORKSPACE: &str = "repo/.sluice/config.toml";
 
 fn loaded(folder: &TempDir, variables: &[(&str, &str)], flags: &[(Entry, Origin)]) -> Result<Config, Fault> {
     let environment = Environment::made_up(folder.path(), variables);
-    load(&environment, &folder.path().join("work"), flags)
+    load(&environment, &folder.path().join("repo"), flags)
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_came_with_the_repository_changes_nothing_and_is_named() {
     assert_eq!(config.permission_mode, plain.permission_mode);
     assert!(format!("{:?}", config.providers["deepseek"]).contains("https://api.deepseek.com"));
     let notice = config.notices.join("\n").replace(&folder.path().display().to_string(), "");
-    expect![[r#"/work/.sluice/config.toml is not followed, because it came with the repository (hooks.claude_code, hooks.codex, model, permissions.mode, providers.deepseek); to use these values, set them in your own configuration"#]].assert_eq(&notice);
+    expect![[r#"/repo/.sluice/config.toml is not followed, because it came with the repository (hooks.claude_code, hooks.codex, model, permissions.mode, providers.deepseek); to use these values, set them in your own configuration"#]].assert_eq(&notice);
 }
 
 #[test]
@@ -364,5 +364,5 @@ fn a_configuration_that_cannot_be_read_is_an_error_and_a_missing_one_is_not() {
     let folder = self::folder(&[("home/.config", "a file")]);
     assert!(loaded(&folder, &[], &[]).is_ok());
     let homeless = Environment::made_up(folder.path(), &[]).homeless();
-    assert!(load(&homeless, &folder.path().join("work"), &[]).is_ok());
+    assert!(load(&homeless, &folder.path().join("repo"), &[]).is_ok());
 }

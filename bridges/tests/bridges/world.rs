@@ -200,7 +200,8 @@ impl Tool for Stand {
         match value.view().get("code").and_then(Value::as_i64) {
             None | Some(0) => Verdict::Succeeded,
             Some(code) => {
-                let part = |key: &str| value.str_at(key).map(str::trim_end).filter(|t| !t.is_empty()).map(str::to_owned);
+                let part =
+                    |key: &str| value.str_at(key).map(str::trim_end).filter(|t| !t.is_empty()).map(str::to_owned);
                 let mut lines = vec![format!("Exit code {code}")];
                 lines.extend([part("stdout"), part("stderr")].into_iter().flatten());
                 Verdict::Failed(lines.join("\n"))
