@@ -44,7 +44,7 @@ impl Environment {
         Self {
             variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             home: Some(folder.join("home")),
-            cwd: folder.join("work"),
+            cwd: folder.join("repo"),
             temp: folder.join("tmp"),
         }
     }
