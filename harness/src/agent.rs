@@ -54,6 +54,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        // Not zero, as the compiler sees: a constant that panicked would not build.
         const TEN: NonZeroUsize = NonZeroUsize::new(10).unwrap();
         Self {
             max_turns: None,

@@ -5,10 +5,10 @@
 //! `-0`, numbers out of range, nesting deeper than [`MAX_DEPTH`]) is refused at the edge with a [`JsonFault`]. The
 //! reading itself lives in [`scan`]; ordered editing of an object in [`object`].
 
+pub(crate) mod compact;
 mod finite;
 pub mod object;
 mod scan;
-mod view;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -86,7 +86,7 @@ impl Json {
     /// A parsed view, to look at; its numbers may be rounded, so never write it anywhere.
     #[must_use]
     pub fn view(&self) -> &Value {
-        self.0.view.get_or_init(|| view::of(self.text()))
+        self.0.view.get_or_init(|| compact::read(self.text()).unwrap_or(Value::Null))
     }
 
     /// The value as an ordered, editable object; `None` when it is not an object.

@@ -14,7 +14,7 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::json::Json;
+use crate::json::{Json, compact};
 
 pub use foreign::ForeignSchema;
 
@@ -54,7 +54,7 @@ impl Schema {
     /// . `root` is what the value is called.
     #[must_use]
     pub fn validate_as(&self, root: &str, value: &Json) -> Vec<String> {
-        match exact::Node::read(value.text()) {
+        match compact::read::<exact::Node<'_>>(value.text()) {
             Some(node) => check::violations(&self.0, root, &node),
             None => vec![format!("{root} cannot be read")],
         }

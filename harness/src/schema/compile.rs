@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::SchemaViolation;
 use super::exact::Node;
-use crate::json::Json;
+use crate::json::{Json, compact};
 
 /// A checked schema.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ const TYPES: &str = "object, array, string, number, integer, boolean, null";
 /// Compiles, or lists every violation in document order.
 pub(super) fn compile(schema: &Json) -> Result<Shape, Vec<SchemaViolation>> {
     let mut compiler = Compiler { violations: Vec::new() };
-    let shape = match Node::read(schema.text()) {
+    let shape = match compact::read::<Node<'_>>(schema.text()) {
         Some(node) => compiler.schema("schema", &node),
         None => {
             compiler.say("schema", "cannot be read");

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::json::compact::FromCompact;
+
 /// A value. Objects keep the order of their keys, which are plain data whatever they are called (R-025).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Node<'a> {
@@ -17,13 +19,6 @@ pub(super) enum Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads compact JSON text.
-    pub(super) fn read(text: &'a str) -> Option<Self> {
-        let mut reader = Reader { text, at: 0 };
-        let node = reader.value()?;
-        (reader.at == text.len()).then_some(node)
-    }
-
     /// The member of an object.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -100,90 +95,28 @@ impl fmt::Display for Decimal {
     }
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn eat(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
-    }
-
-    fn word(&mut self, word: &str, node: Node<'a>) -> Option<Node<'a>> {
-        self.text.get(self.at..)?.starts_with(word).then(|| self.at += word.len())?;
-        Some(node)
-    }
-
-    fn value(&mut self) -> Option<Node<'a>> {
-        match self.peek()? {
-            b'n' => self.word("null", Node::Null),
-            b't' => self.word("true", Node::Bool(true)),
-            b'f' => self.word("false", Node::Bool(false)),
-            b'"' => self.string().map(Node::Text),
-            b'[' => self.array(),
-            b'{' => self.object(),
-            _ => {
-                let start = self.at;
-                while self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
-                    self.at += 1;
-                }
-                let text = self.text.get(start..self.at).filter(|t| !t.is_empty())?;
-                Some(Node::Number(Decimal::read(text)))
+impl<'a> FromCompact<'a> for Node<'a> {
+    fn word(word: &'a str) -> Option<Self> {
+        Some(match word {
+            "null" => Self::Null,
+            "true" => Self::Bool(true),
+            "false" => Self::Bool(false),
+            number if number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+                Self::Number(Decimal::read(number))
             }
-        }
+            _ => return None,
+        })
     }
 
-    fn string(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.at;
-        let mut escaped = false;
-        self.at += 1;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => {
-                    escaped = true;
-                    self.at += 2;
-                }
-                _ => self.at += 1,
-            }
-        }
-        self.at += 1;
-        if escaped {
-            return serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned);
-        }
-        self.text.get(start + 1..self.at - 1).map(Cow::Borrowed)
+    fn text(text: Cow<'a, str>) -> Self {
+        Self::Text(text)
     }
 
-    fn array(&mut self) -> Option<Node<'a>> {
-        self.at += 1;
-        let mut items = Vec::new();
-        while self.peek()? != b']' {
-            if !items.is_empty() {
-                self.eat(b',')?;
-            }
-            items.push(self.value()?);
-        }
-        self.at += 1;
-        Some(Node::Array(items))
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
     }
 
-    fn object(&mut self) -> Option<Node<'a>> {
-        self.at += 1;
-        let mut members = Vec::new();
-        while self.peek()? != b'}' {
-            if !members.is_empty() {
-                self.eat(b',')?;
-            }
-            let key = self.string()?;
-            self.eat(b':')?;
-            members.push((key, self.value()?));
-        }
-        self.at += 1;
-        Some(Node::Object(members))
+    fn object(members: Vec<(Cow<'a, str>, Self)>) -> Self {
+        Self::Object(members)
     }
 }

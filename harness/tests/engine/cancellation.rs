@@ -75,11 +75,9 @@ fn ask() -> PreAnswer {
     PreAnswer::new(PreTool::Ask { reason: None, origin: AskOrigin::Rule })
 }
 
-#[tokio::test]
-async fn r_087_a_cancel_before_entry_asks_no_policy() {
-    let (rig, cancel) = (Rig::new(), Cancel::new());
-    // The second of two exclusive calls has not entered when the first one's body cancels.
-    let fire = fires(&cancel);
+/// A first tool whose body cancels as it gives up, and a `probe` that must not run after it.
+fn first_cancels(rig: &Rig, cancel: &Cancel) {
+    let fire = fires(cancel);
     rig.probe(
         "first",
         Arc::new(move |_| {
@@ -88,6 +86,13 @@ async fn r_087_a_cancel_before_entry_asks_no_policy() {
         }),
     );
     rig.probe("probe", answers("never"));
+}
+
+#[tokio::test]
+async fn r_087_a_cancel_before_entry_asks_no_policy() {
+    let (rig, cancel) = (Rig::new(), Cancel::new());
+    // The second of two exclusive calls has not entered when the first one's body cancels.
+    first_cancels(&rig, &cancel);
     rig.plays([Play::Calls(vec![("c0", "first", "{}"), ("c1", "probe", "{}")])]);
     let agent = rig.agent();
     let report = prompt(&agent, &cancel).await;
@@ -103,15 +108,7 @@ async fn r_087_a_cancel_before_entry_asks_no_policy() {
 #[tokio::test]
 async fn r_087_arguments_that_cannot_be_sealed_beat_a_cancel() {
     let (rig, cancel) = (Rig::new(), Cancel::new());
-    let fire = fires(&cancel);
-    rig.probe(
-        "first",
-        Arc::new(move |_| {
-            fire();
-            Box::pin(std::future::ready(Err(ToolFailure::new("gave up"))))
-        }),
-    );
-    rig.probe("probe", answers("never"));
+    first_cancels(&rig, &cancel);
     rig.plays([Play::Calls(vec![("c0", "first", "{}"), ("c1", "probe", r#"{"n":1,"n":2}"#)])]);
     let agent = rig.agent();
     prompt(&agent, &cancel).await;

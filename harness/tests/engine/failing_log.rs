@@ -21,8 +21,9 @@ use sluice_harness::registry;
 use sluice_harness::tool::Concurrency;
 use tempfile::TempDir;
 
-use crate::kit::{Custom, assert_provider_valid, on};
+use crate::kit::{Custom, on};
 use crate::rig::{Play, Rig, WATCHDOG, bump, prompt};
+use crate::validity::assert_provider_valid;
 
 const DIR: &str = "ENGINE_CHILD_DIR";
 

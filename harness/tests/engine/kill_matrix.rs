@@ -29,8 +29,9 @@ use sluice_harness::seam::live::{LiveEvent, LiveSink};
 use sluice_harness::tool::Concurrency;
 use tempfile::TempDir;
 
-use crate::kit::{Custom, agent_with, ask, assert_balanced, assert_provider_valid, context, json, on, ready, sees};
+use crate::kit::{Custom, agent_with, ask, assert_balanced, context, json, on, ready, sees};
 use crate::rig::{Act, Play, Rig, prompt};
+use crate::validity::assert_provider_valid;
 
 const DIR: &str = "ENGINE_CHILD_DIR";
 const MOMENT: &str = "ENGINE_CHILD_MOMENT";

@@ -32,4 +32,6 @@ mod scopes;
 mod settling;
 mod substitution;
 mod survival;
+#[path = "../history/validity.rs"]
+mod validity;
 mod windows;

@@ -9,9 +9,10 @@ use sluice_harness::log::event::{LogRepaired, ToolResult, TurnEnded};
 use sluice_harness::log::{LogError, SessionLog};
 
 use crate::fixture::{
-    another_process, answer, assert_provider_valid, call_id, child_dir, create, done, file, folder, id, lines, run,
-    sample, text_result, tool_use, turn,
+    another_process, answer, call_id, child_dir, create, done, file, folder, id, lines, run, sample, text_result,
+    tool_use, turn,
 };
+use crate::validity::assert_provider_valid;
 
 #[tokio::test]
 async fn r_240_r_259_r_260_a_log_cut_at_any_byte_is_repaired_once_and_for_all() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sluice_harness::agent::{CompletedHow, TurnEnd};
-use sluice_harness::content::{Block, Message, Role};
+use sluice_harness::content::{Block, Role};
 use sluice_harness::ids::{CallId, PromptId, SessionId, TurnId};
 use sluice_harness::json::Json;
 use sluice_harness::log::event::FORMAT_VERSION;
@@ -121,34 +121,6 @@ pub(crate) async fn sample(dir: &Path) -> Vec<u8> {
     }
     log.close().await.unwrap();
     fs::read(file(dir)).unwrap()
-}
-
-/// Fails unless every call is followed by its one result before anybody else speaks, as providers demand.
-#[track_caller]
-pub(crate) fn assert_provider_valid(messages: &[Message]) {
-    let mut open: Vec<String> = Vec::new();
-    for message in messages {
-        assert!(!message.content.is_empty(), "an empty message: {messages:#?}");
-        match message.role {
-            Role::Tool => {
-                let [Block::ToolResult { tool_use_id, .. }] = message.content.as_slice() else {
-                    panic!("a result of another shape: {message:?}");
-                };
-                let at = open.iter().position(|id| id == tool_use_id);
-                open.remove(at.unwrap_or_else(|| panic!("a result without a call: {messages:#?}")));
-            }
-            Role::User | Role::System | Role::Developer | Role::Assistant => {
-                assert!(open.is_empty(), "calls without results: {open:?} in {messages:#?}");
-            }
-        }
-        for block in &message.content {
-            if let Block::ToolUse { id, .. } = block {
-                assert!(!open.contains(id), "one id twice: {messages:#?}");
-                open.push(id.clone());
-            }
-        }
-    }
-    assert!(open.is_empty(), "calls without results: {open:?} in {messages:#?}");
 }
 
 /// The lines of a log as text.

@@ -21,4 +21,6 @@ mod looking;
 mod random;
 mod size;
 mod store;
+#[path = "../history/validity.rs"]
+mod validity;
 mod writing;

@@ -14,9 +14,8 @@ use sluice_harness::log::{SessionLog, Step, inspect};
 use sluice_harness::point::prompt::ContextMessage;
 use sluice_harness::seam::model::FaultKind;
 
-use crate::fixture::{
-    answer, assert_provider_valid, call_id, create, done, file, folder, id, text_result, tool_use, turn,
-};
+use crate::fixture::{answer, call_id, create, done, file, folder, id, text_result, tool_use, turn};
+use crate::validity::assert_provider_valid;
 
 /// How many times as much is done.
 fn long() -> usize {

@@ -7,9 +7,8 @@ use sluice_harness::log::event::{ToolResult, TurnEnded};
 use sluice_harness::log::{LogError, LogHandle, SessionLog};
 use sluice_harness::point::prompt::ContextMessage;
 
-use crate::fixture::{
-    answer, assert_provider_valid, call_id, create, done, folder, header, id, run, text_result, tool_use, turn,
-};
+use crate::fixture::{answer, call_id, create, done, folder, header, id, run, text_result, tool_use, turn};
+use crate::validity::assert_provider_valid;
 
 fn kinds(log: &LogHandle) -> Vec<String> {
     log.since(Seq(0)).iter().map(|event| event.kind.to_string()).collect()
