@@ -42,7 +42,7 @@ pub(crate) fn resolve(config: &Config, environment: &Environment, demo: &str) ->
     if let Some(path) = text.strip_prefix("script:") {
         let model = match path {
             "demo" => built_in_script(environment, demo)?,
-            "" => return Err(malformed(name, "names no script", "write script:PATH, or script:demo for the tour")),
+            "" => return Err(malformed(name, "names no script", "write script:PATH, or script:demo for a first look")),
             path => script(&name.origin, path, environment)?,
         };
         return Ok(Resolved { model, note: None, key_variables: key_variables(config, None) });
@@ -305,7 +305,7 @@ mod tests {
         refused(
             "",
             "script:",
-            "sluice: `script:` (--model) names no script\n  write script:PATH, or script:demo for the tour",
+            "sluice: `script:` (--model) names no script\n  write script:PATH, or script:demo for a first look",
         );
         refused(
             "",

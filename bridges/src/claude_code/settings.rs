@@ -135,6 +135,11 @@ impl Reader<'_> {
             Some(Value::Object(hooks)) => self.hooks(hooks),
             Some(_) => self.dropped("hooks", "it is no object", "Write an object of events."),
         }
+        // Other programs keep keys of theirs here; these can only be hooks in the wrong place, so a gate that is off.
+        for key in settings.keys().filter(|key| *key == "hook" || KNOWN_EVENTS.contains(&key.as_str())) {
+            let remedy = if key == "hook" { "Rename it to `hooks`." } else { "Put it inside `\"hooks\": { … }`." };
+            self.dropped(key, "hooks are read from `hooks` alone", remedy);
+        }
     }
 
     fn permissions(&mut self, permissions: &Map<String, Value>) {

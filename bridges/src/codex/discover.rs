@@ -126,7 +126,7 @@ fn unreadable(source: &Path, why: &str) -> Problem {
         Severity::Error,
         "hooks-file-unreadable",
         format!("failed to parse hooks config {}: {why}, so its hooks are off.", source.display()),
-        "Make it one JSON object with `hooks` and nothing else but `description`.",
+        "Correct that; the file is one JSON object with `hooks` and nothing else but `description`.",
     )
 }
 
@@ -228,6 +228,12 @@ fn read_file(
     for (name, groups) in file.hooks {
         let known = Event::of(&name).filter(|e| ORDER.contains(e));
         if known.is_none() && !NOT_FIRED.contains(&name.as_str()) {
+            problems.push(Problem::new(
+                Severity::Warning,
+                "hook-event-unknown",
+                format!("{}: hooks.{name}: there is no such event, so its hooks do not run.", source.display()),
+                "Check the spelling; names are case-sensitive.",
+            ));
             continue;
         }
         let groups: Vec<Group> = serde_json::from_value(groups).map_err(|e| format!("hooks.{name}: {e}"))?;

@@ -111,7 +111,8 @@ pub(crate) fn without_ansi(text: &str) -> String {
 /// How much text that turns out to be no JSON value is read in search of one, in bytes, before that is given up.
 const NOISE_BUDGET: usize = 4 << 20;
 
-/// The text begins so many values that never end that no object in it can be told from its surroundings.
+/// The text begins so many values that never end, or one so deep or with a number so large, that no object in it can
+/// be told from its surroundings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooNoisy;
 
@@ -150,6 +151,8 @@ fn standing_objects(text: &str) -> Result<Vec<String>, TooNoisy> {
                 }
                 end.max(1)
             }
+            // Other readers of JSON take it, so what it decides must not be lost.
+            Some(Err(error)) if beyond_limits(&error) => return Err(TooNoisy),
             Some(Err(error)) => {
                 in_vain += offset_of(&error, from);
                 1
@@ -162,6 +165,13 @@ fn standing_objects(text: &str) -> Result<Vec<String>, TooNoisy> {
         rest = from.get(taken..).unwrap_or_default();
     }
     Ok(found)
+}
+
+/// Whether a text is not wrong but nested too deep, or a number in it too large, for this reader. `serde_json` tells
+/// that by its words alone.
+fn beyond_limits(error: &serde_json::Error) -> bool {
+    let why = error.to_string();
+    why.starts_with("recursion limit exceeded") || why.starts_with("number out of range")
 }
 
 /// How far into a text an error stands, in bytes.
@@ -213,6 +223,17 @@ mod tests {
         let text = format!("{}{{\"decision\":\"block\"}}", "[".repeat(2 << 20));
         assert_eq!(objects_in_noise(&text), Err(TooNoisy));
         assert_eq!(objects_in_noise(&"[ERROR] {x} ".repeat(100_000)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_beyond_the_limits_of_the_reader_is_not_taken_for_nothing() {
+        for value in ["1e999".to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))] {
+            assert_eq!(
+                objects_in_noise(&format!("{{\"x\":{value},\"decision\":\"block\"}}")),
+                Err(TooNoisy),
+                "{value}"
+            );
+        }
     }
 
     #[test]
