@@ -9,6 +9,7 @@ pub mod host_files;
 pub mod live;
 pub mod model;
 pub mod process;
+pub mod sandbox;
 pub mod search;
 
 use crate::context::Seam;

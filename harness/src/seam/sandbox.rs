@@ -1,0 +1,60 @@
+//! What a session's tools may do to the machine: the policy of the sandbox, free of any mechanism.
+//!
+//! One owner makes the policy of a session (the composition root); the fence around files and the confinement of
+//! commands both follow it, so that they agree about every folder.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// How much a command that the model proposes may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SandboxMode {
+    /// Nothing but what a process needs to run, such as `/dev/null`.
+    ReadOnly,
+    /// The workspace, temporary folders and the usual caches of tools.
+    WorkspaceWrite,
+    /// Whatever the user may.
+    Off,
+}
+
+impl fmt::Display for SandboxMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// A word that names no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no sandbox mode; use read-only, workspace-write or off")]
+pub struct UnknownMode(pub String);
+
+impl FromStr for SandboxMode {
+    type Err = UnknownMode;
+
+    fn from_str(word: &str) -> Result<Self, UnknownMode> {
+        match word {
+            "read-only" => Ok(Self::ReadOnly),
+            "workspace-write" => Ok(Self::WorkspaceWrite),
+            "off" => Ok(Self::Off),
+            _ => Err(UnknownMode(word.to_owned())),
+        }
+    }
+}
+
+/// A session's policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxPolicy {
+    /// How much may be changed.
+    pub mode: SandboxMode,
+    /// Folders below which [`SandboxMode::WorkspaceWrite`] may write; absolute, not necessarily there.
+    pub writable: Vec<PathBuf>,
+    /// Whether commands may reach the network.
+    pub network: bool,
+    /// Whether nothing may run where the policy cannot be enforced whole.
+    pub required: bool,
+}
