@@ -33,7 +33,7 @@ async fn a_pipe_is_refused_instead_of_waited_for() {
     let cancel = Cancel::new();
     let read = tokio::time::timeout(WATCHDOG, files.read_text(&pipe, 10, &cancel)).await.expect("it waited");
     assert_eq!(read.unwrap_err().code(), "FS_NOT_REGULAR_FILE");
-    assert_eq!(files.stat(&pipe).await.unwrap().unwrap().kind, FileKind::Other);
+    assert_eq!(files.stat(&pipe, &cancel).await.unwrap().unwrap().kind, FileKind::Other);
     let write = files.write_text(&pipe, "x", Expectation::Any, &cancel).await;
     assert_eq!(write.unwrap_err().code(), "FS_NOT_REGULAR_FILE");
 }

@@ -2,7 +2,7 @@
 //!
 //! The code is the fault's own; stale and unobserved files end with the remedy.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sluice_harness::seam::files::{FileFault, FileKind, FileStat};
 use sluice_harness::seam::search::SearchFault;
@@ -16,10 +16,20 @@ pub(crate) fn of_file(fault: &FileFault, cwd: &Path) -> ToolFailure {
         FileFault::Stale { .. } => "Read it again before changing it.",
         FileFault::NotObserved { .. } => "Read it first, then repeat the change.",
         FileFault::NotText { .. } => "Use Bash with a program that understands the format.",
+        FileFault::SandboxDenied { writable, .. } => return coded(fault, format!("{fault}. {}", of_fence(writable))),
         FileFault::TooLarge { .. } => "Use Grep to find lines in it, or Bash with `sed -n` to show a part.",
         _ => return coded(fault, fault.to_string()),
     };
     coded(fault, format!("{fault}. {remedy}"))
+}
+
+/// What is left to do where the sandbox forbids a change.
+fn of_fence(writable: &[PathBuf]) -> String {
+    let folders: Vec<String> = writable.iter().map(|folder| folder.display().to_string()).collect();
+    match folders.as_slice() {
+        [] => "No file can be changed in this mode: say what you would change, or ask for a wider sandbox.".to_owned(),
+        folders => format!("Only files below {} can be changed, unless a wider sandbox is chosen.", folders.join(", ")),
+    }
 }
 
 /// Nothing is there.

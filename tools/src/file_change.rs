@@ -45,7 +45,7 @@ impl<'a> FileChange<'a> {
 
     async fn stat(&self) -> Result<Option<FileStat>, ToolFailure> {
         let files = self.body.lease::<dyn Files>()?;
-        match files.stat(&self.path).await.map_err(|fault| self.failed(&fault))? {
+        match files.stat(&self.path, self.body.scene().cancel).await.map_err(|fault| self.failed(&fault))? {
             Some(stat) if stat.kind != FileKind::File => Err(failure::not_a_file(&self.path, &stat)),
             other => Ok(other),
         }

@@ -79,7 +79,7 @@ impl Observations {
     /// of the change have run). A file that the session never saw, or that is gone, stays unseen.
     pub async fn refresh_after(&self, scene: Scene<'_>, path: &Path) {
         let Ok(files) = scene.context.lease::<dyn Files>() else { return };
-        let Ok(Some(stat)) = files.stat(path).await else { return };
+        let Ok(Some(stat)) = files.stat(path, scene.cancel).await else { return };
         match self.seen(scene.session, &stat.key) {
             Some(version) if version != stat.version => self.note(scene, path, &stat, Access::Write),
             Some(_) | None => {}

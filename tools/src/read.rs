@@ -61,7 +61,7 @@ impl Read {
         let cwd = scene.session.cwd();
         let path = path_at(body.input(), "file_path").ok_or_else(|| ToolFailure::new("file_path is missing"))?;
         let files = body.lease::<dyn Files>()?;
-        match files.stat(&path).await.map_err(|fault| failure::of_file(&fault, &cwd))? {
+        match files.stat(&path, scene.cancel).await.map_err(|fault| failure::of_file(&fault, &cwd))? {
             None => {
                 self.observations.note_absence(scene, &path);
                 return Err(failure::not_found(&cwd));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::sandbox::SandboxMode;
 use crate::Fut;
 use crate::cancel::Cancel;
 
@@ -48,6 +49,15 @@ pub enum FileKind {
 pub struct FileText {
     /// The text, line ends as they are.
     pub text: String,
+    /// The file's state when it was read.
+    pub stat: FileStat,
+}
+
+/// A file's bytes as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileBytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
     /// The file's state when it was read.
     pub stat: FileStat,
 }
@@ -118,6 +128,16 @@ pub enum FileFault {
         /// The path.
         path: String,
     },
+    /// `FS_SANDBOX_DENIED`
+    #[error("The sandbox mode {mode} does not let {path} be changed")]
+    SandboxDenied {
+        /// The path.
+        path: String,
+        /// The mode in force.
+        mode: SandboxMode,
+        /// The folders below which the mode lets files be changed.
+        writable: Vec<PathBuf>,
+    },
     /// `FS_STALE_VERSION`
     #[error("File has changed since it was read: {path}")]
     Stale {
@@ -157,6 +177,7 @@ impl FileFault {
             Self::NotText { .. } => "FS_NOT_TEXT",
             Self::TooLarge { .. } => "FS_TOO_LARGE",
             Self::PermissionDenied { .. } => "FS_PERMISSION_DENIED",
+            Self::SandboxDenied { .. } => "FS_SANDBOX_DENIED",
             Self::Stale { .. } => "FS_STALE_VERSION",
             Self::NotObserved { .. } => "FS_NOT_OBSERVED",
             Self::Aborted { .. } => "FS_ABORTED",
@@ -168,9 +189,19 @@ impl FileFault {
 /// A workspace's files.
 pub trait Files: Send + Sync {
     /// What a path is; `None` when nothing is there.
-    fn stat<'a>(&'a self, path: &'a Path) -> Fut<'a, Result<Option<FileStat>, FileFault>>;
+    fn stat<'a>(&'a self, path: &'a Path, cancel: &'a Cancel) -> Fut<'a, Result<Option<FileStat>, FileFault>>;
     /// The whole text of a regular file of at most `limit` bytes.
     fn read_text<'a>(&'a self, path: &'a Path, limit: u64, cancel: &'a Cancel) -> Fut<'a, Result<FileText, FileFault>>;
+    /// The bytes on the disk of a regular file of at most `limit` bytes, whatever they are.
+    fn read_bytes<'a>(
+        &'a self,
+        path: &'a Path,
+        limit: u64,
+        cancel: &'a Cancel,
+    ) -> Fut<'a, Result<FileBytes, FileFault>>;
+    /// Makes the folders that a write of this file needs, having checked that the file may be changed at all; its
+    /// state is not looked at. For a provider whose writes another program carries out.
+    fn prepare_write<'a>(&'a self, path: &'a Path, cancel: &'a Cancel) -> Fut<'a, Result<(), FileFault>>;
     /// Writes the whole text of a file, making missing folders.
     fn write_text<'a>(
         &'a self,

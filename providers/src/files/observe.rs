@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use sluice_harness::cancel::Cancel;
-use sluice_harness::seam::files::{FileFault, FileKey, FileKind, FileStat, FileText, FileVersion};
+use sluice_harness::seam::files::{FileBytes, FileFault, FileKey, FileKind, FileStat, FileText, FileVersion};
 
 use super::{fault, resolve, shown, target};
 
@@ -55,6 +55,12 @@ fn version_of(meta: &Metadata) -> FileVersion {
 
 /// The whole text of a regular file. Blocks.
 pub(super) fn read_text(path: &Path, limit: u64, cancel: &Cancel) -> Result<FileText, FileFault> {
+    let FileBytes { bytes, stat } = read_bytes(path, limit, cancel)?;
+    Ok(FileText { text: text_of(path, bytes)?, stat })
+}
+
+/// All bytes of a regular file. Blocks.
+pub(super) fn read_bytes(path: &Path, limit: u64, cancel: &Cancel) -> Result<FileBytes, FileFault> {
     let key = resolve::key(path)?;
     let mut tries = 0;
     loop {
@@ -63,7 +69,7 @@ pub(super) fn read_text(path: &Path, limit: u64, cancel: &Cancel) -> Result<File
         if before.version != after.version && tries < REREADS {
             continue;
         }
-        return Ok(FileText { text: text_of(path, bytes)?, stat: before });
+        return Ok(FileBytes { bytes, stat: before });
     }
 }
 
@@ -115,6 +121,9 @@ fn open_regular(path: &Path, key: &FileKey) -> Result<File, FileFault> {
 
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, FileFault> {
     let refused = |why: String| FileFault::NotText { path: shown(path), why };
+    if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+        return Err(refused("its byte order mark says UTF-16 or UTF-32; only UTF-8 is text here".to_owned()));
+    }
     if let Some(at) = bytes.iter().position(|b| *b == 0) {
         return Err(refused(format!("NUL at byte {at}")));
     }

@@ -1,26 +1,37 @@
 //! The atomic write: check, stage beside the target, publish in one step.
 //!
-//! Runs under the file's lock. The invariant: until the one publishing call nothing but a hidden staging file exists,
-//! and that is gone whatever happens; after it the write stands, also when it was cancelled meanwhile.
+//! Runs under the file's lock. The invariants: until the one publishing call nothing but a hidden staging file exists,
+//! and that is gone whatever happens; after it the write stands, also when it was cancelled meanwhile. Everything that
+//! changes the disk goes through a folder held open ([`held`](super::held)), so that a link put into the path
+//! meanwhile leads nowhere.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::Access;
-#[cfg(target_os = "linux")]
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use sluice_harness::cancel::Cancel;
 use sluice_harness::seam::files::{Expectation, FileFault, FileKey, Written};
 
+use super::held::{self, Walked};
 use super::{fault, observe, shown, target};
 
 /// Former texts larger than this are not reported; a diff of them would help nobody.
 const BEFORE_LIMIT: u64 = 64 * 1024 * 1024;
 /// How much is written between two looks at the signal.
 const CHUNK: usize = 256 * 1024;
+
+/// What became of a write.
+pub(super) enum Done {
+    /// It stands.
+    Written(Written),
+    /// The path leads elsewhere now, and nothing was changed.
+    Moved,
+}
 
 /// Writes the text. Blocks.
 pub(super) fn write(
@@ -29,19 +40,18 @@ pub(super) fn write(
     text: &str,
     expected: &Expectation,
     cancel: &Cancel,
-) -> Result<Written, FileFault> {
+) -> Result<Done, FileFault> {
     check_signal(path, cancel)?;
     let old = check(path, key, expected)?;
     let before = match &old {
         Some(_) => former_text(path, cancel)?,
         None => None,
     };
-    let folder = target(key).parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(folder).map_err(|e| match e.kind() {
-        io::ErrorKind::AlreadyExists => FileFault::NotFolder { path: shown(folder) },
-        _ => fault(path, &e),
-    })?;
-    let staged = Staged::create(folder, old.as_ref()).map_err(|e| fault(path, &e))?;
+    let (folder, name) = match held::folder_of(path, key)? {
+        Walked::Held(folder, name) => (folder, name),
+        Walked::Moved => return Ok(Done::Moved),
+    };
+    let staged = Staged::create(&folder, old.as_ref()).map_err(|e| fault(path, &e))?;
     for piece in text.as_bytes().chunks(CHUNK) {
         check_signal(path, cancel)?;
         (&staged.file).write_all(piece).map_err(|e| fault(path, &e))?;
@@ -51,19 +61,26 @@ pub(super) fn write(
     check_signal(path, cancel)?;
     check(path, key, expected)?;
     match expected {
-        Expectation::Absent => staged.publish_new(target(key)),
-        Expectation::Any | Expectation::Version(_) => staged.publish_over(target(key)),
+        Expectation::Absent => staged.publish_new(name),
+        Expectation::Any | Expectation::Version(_) => staged.publish_over(name),
     }
     .map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => FileFault::NotObserved { path: shown(path) },
         _ => fault(path, &e),
     })?;
-    if let Ok(folder) = File::open(folder) {
-        // Best effort: some file systems cannot sync a folder, and the write itself stands.
-        let _ = folder.sync_all();
-    }
+    held::sync(&folder);
     let meta = staged.file.metadata().map_err(|e| fault(path, &e))?;
-    Ok(Written { before, stat: observe::stat_of(key.clone(), &meta) })
+    Ok(Done::Written(Written { before, stat: observe::stat_of(key.clone(), &meta) }))
+}
+
+/// Checks that a file may be changed, and makes the folders that it needs; `false` when its path leads elsewhere now.
+/// Blocks.
+pub(super) fn prepare(path: &Path, key: &FileKey) -> Result<bool, FileFault> {
+    check(path, key, &Expectation::Any)?;
+    Ok(match held::folder_of(path, key)? {
+        Walked::Held(..) => true,
+        Walked::Moved => false,
+    })
 }
 
 fn check_signal(path: &Path, cancel: &Cancel) -> Result<(), FileFault> {
@@ -94,7 +111,7 @@ fn check(path: &Path, key: &FileKey, expected: &Expectation) -> Result<Option<Me
     }
     if old.is_some() {
         // Replacing needs no right to write the old file itself; whoever made it read-only meant something by it.
-        rustix::fs::access(target(key), Access::WRITE_OK).map_err(|e| fault(path, &e.into()))?;
+        rustix::fs::access(target(key), rustix::fs::Access::WRITE_OK).map_err(|e| fault(path, &e.into()))?;
     }
     Ok(old)
 }
@@ -108,33 +125,34 @@ fn former_text(path: &Path, cancel: &Cancel) -> Result<Option<String>, FileFault
     }
 }
 
-/// A file on its way; removed when dropped.
-struct Staged {
+/// A file on its way in a folder; removed when dropped.
+struct Staged<'a> {
+    folder: &'a OwnedFd,
     file: File,
-    path: PathBuf,
+    name: String,
 }
 
-impl Staged {
-    fn create(folder: &Path, old: Option<&Metadata>) -> io::Result<Self> {
+impl<'a> Staged<'a> {
+    fn create(folder: &'a OwnedFd, old: Option<&Metadata>) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // A replacement is nobody else's business until it has the old file's mode; a new file gets what the
+        // user's umask leaves of 0666, which only the kernel can work out without a race.
+        let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!(".sluice-{}-{number}.tmp", std::process::id()));
-            let mut options = OpenOptions::new();
-            // A replacement is nobody else's business until it has the old file's mode; a new file gets what the
-            // user's umask leaves of 0666, which only the kernel can work out without a race.
-            options.write(true).create_new(true).mode(if old.is_some() { 0o600 } else { 0o666 });
-            match options.open(&path) {
+            let name = format!(".sluice-{}-{number}.tmp", std::process::id());
+            match rustix::fs::openat(folder, &name, flags, mode) {
                 Ok(file) => {
-                    let staged = Self { file, path };
+                    let staged = Self { folder, file: File::from(file), name };
                     if let Some(old) = old {
                         staged.dress(old)?;
                     }
                     return Ok(staged);
                 }
                 // Left behind by an earlier process of the same number.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(e) => return Err(e.into()),
             }
         }
     }
@@ -148,36 +166,37 @@ impl Staged {
         self.file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))
     }
 
-    fn publish_over(&self, target: &Path) -> io::Result<()> {
-        std::fs::rename(&self.path, target)
+    fn publish_over(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(self.folder, &self.name, self.folder, name)?)
     }
 
     /// Publishes without replacing anything: `AlreadyExists` when somebody was faster.
-    fn publish_new(&self, target: &Path) -> io::Result<()> {
-        match std::fs::hard_link(&self.path, target) {
-            Ok(()) => std::fs::remove_file(&self.path),
-            // File systems without hard links.
-            Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => {
-                rename_new(&self.path, target)
-            }
-            Err(e) => Err(e),
+    fn publish_new(&self, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
+            Ok(()) => Ok(rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty())?),
+            Err(e) => match io::Error::from(e).kind() {
+                // File systems without hard links.
+                io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => self.rename_new(name),
+                _ => Err(e.into()),
+            },
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn rename_new(&self, name: &OsStr) -> io::Result<()> {
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        Ok(rustix::fs::renameat_with(self.folder, &self.name, self.folder, name, flags)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn rename_new(&self, _name: &OsStr) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this file system cannot create a file without replacing one"))
     }
 }
 
-#[cfg(target_os = "linux")]
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this file system cannot create a file without replacing one"))
-}
-
-impl Drop for Staged {
+impl Drop for Staged<'_> {
     fn drop(&mut self) {
         // Fails when it was published, which is the usual case.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
     }
 }

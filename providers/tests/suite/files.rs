@@ -28,11 +28,16 @@ pub(crate) async fn run_all(files: Arc<dyn Files>, folder: &Path) {
     r_399_a_write_through_a_link_writes_its_target(&*files, &place("links")).await;
     r_399_a_cancelled_write_leaves_nothing(&*files, &place("cancelled")).await;
     r_400_expectations_are_checked_before_anything_changes(&*files, &place("expected")).await;
+    r_400_four_states_and_three_expectations(&*files, &place("matrix")).await;
+    r_401_line_ends_and_marks_are_written_as_given(&*files, &place("style")).await;
+    what_is_no_text_is_refused_or_read_as_bytes(&*files, &place("bytes")).await;
+    what_has_no_end_or_is_no_file_is_refused_at_once(&*files, &place("endless")).await;
+    folders_are_made_for_a_write_and_the_file_is_not(&*files, &place("prepared")).await;
     r_402_one_of_many_guarded_writes_wins(&files, &place("race")).await;
 }
 
 async fn stat(files: &dyn Files, path: &Path) -> Option<FileStat> {
-    files.stat(path).await.unwrap()
+    files.stat(path, &Cancel::new()).await.unwrap()
 }
 
 async fn read(files: &dyn Files, path: &Path) -> Result<FileText, FileFault> {
@@ -180,6 +185,110 @@ async fn r_400_expectations_are_checked_before_anything_changes(files: &dyn File
     assert_eq!(code(write(files, &at.join("no/such/f"), "x", version(gone)).await), "FS_STALE_VERSION");
     assert!(entries(at).is_empty(), "not even a folder was made");
     write(files, &path, "3", Expectation::Any).await.unwrap();
+}
+
+/// What happened to the file since it was first written.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    NeverThere,
+    Nothing,
+    Changed,
+    Removed,
+}
+
+async fn r_400_four_states_and_three_expectations(files: &dyn Files, at: &Path) {
+    let table = [
+        // what happened, then the outcome when nothing, absence, and the first version is expected
+        (Since::NeverThere, ["ok", "ok", "FS_STALE_VERSION"]),
+        (Since::Nothing, ["ok", "FS_NOT_OBSERVED", "ok"]),
+        (Since::Changed, ["ok", "FS_NOT_OBSERVED", "FS_STALE_VERSION"]),
+        (Since::Removed, ["ok", "ok", "FS_STALE_VERSION"]),
+    ];
+    let strange = write(files, &at.join("another"), "x", Expectation::Any).await.unwrap().stat.version;
+    for (since, outcomes) in table {
+        for (column, outcome) in outcomes.into_iter().enumerate() {
+            let path = at.join(format!("{since:?}-{column}"));
+            let first = match since {
+                Since::NeverThere => strange.clone(),
+                Since::Nothing | Since::Changed | Since::Removed => {
+                    write(files, &path, "first", Expectation::Any).await.unwrap().stat.version
+                }
+            };
+            match since {
+                Since::NeverThere | Since::Nothing => {}
+                Since::Changed => std::fs::write(&path, "other").unwrap(),
+                Since::Removed => std::fs::remove_file(&path).unwrap(),
+            }
+            let there = std::fs::read_to_string(&path).ok();
+            let expected = [Expectation::Any, Expectation::Absent, Expectation::Version(first)][column].clone();
+            let result = write(files, &path, "new", expected.clone()).await;
+            let after = std::fs::read_to_string(&path).ok();
+            match result {
+                Ok(written) => {
+                    assert_eq!(outcome, "ok", "{since:?} {expected:?}");
+                    assert_eq!(written.before, there, "{since:?} {expected:?}");
+                    assert_eq!(after.as_deref(), Some("new"), "{since:?} {expected:?}");
+                }
+                Err(fault) => {
+                    assert_eq!(fault.code(), outcome, "{since:?} {expected:?}");
+                    assert_eq!(after, there, "{since:?} {expected:?}: nothing changes");
+                }
+            }
+        }
+    }
+}
+
+async fn r_401_line_ends_and_marks_are_written_as_given(files: &dyn Files, at: &Path) {
+    for text in ["a\r\nb\r\n", "a\nb", "a\r\nb\nc\r", "\u{feff}a\r\n", "", "\u{feff}", "é\u{10ffff}"] {
+        let path = at.join("f");
+        write(files, &path, text, Expectation::Any).await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
+        assert_eq!(read(files, &path).await.unwrap().text, text);
+    }
+}
+
+async fn what_is_no_text_is_refused_or_read_as_bytes(files: &dyn Files, at: &Path) {
+    let path = at.join("f");
+    let bytes = |limit| async move { files.read_bytes(&at.join("f"), limit, &Cancel::new()).await };
+    for wide in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a"] {
+        std::fs::write(&path, wide).unwrap();
+        let fault = read(files, &path).await.unwrap_err();
+        assert_eq!(fault.code(), "FS_NOT_TEXT");
+        assert!(fault.to_string().contains("UTF-16"), "{fault}");
+        let read = bytes(4).await.unwrap();
+        assert_eq!((read.bytes.as_slice(), read.stat.size), (wide, 4));
+        assert_eq!(stat(files, &path).await.unwrap().version, read.stat.version);
+    }
+    assert_eq!(code(bytes(3).await), "FS_TOO_LARGE");
+    assert_eq!(code(files.read_bytes(at, 9, &Cancel::new()).await), "FS_NOT_REGULAR_FILE");
+    assert_eq!(code(files.read_bytes(&at.join("none"), 9, &Cancel::new()).await), "FS_NOT_FOUND");
+}
+
+async fn what_has_no_end_or_is_no_file_is_refused_at_once(files: &dyn Files, at: &Path) {
+    let sparse = at.join("sparse");
+    std::fs::File::create(&sparse).unwrap().set_len(2 << 30).unwrap();
+    assert_eq!(code(read(files, &sparse).await), "FS_TOO_LARGE");
+    assert_eq!(code(files.read_bytes(&sparse, LIMIT, &Cancel::new()).await), "FS_TOO_LARGE");
+    assert_eq!(stat(files, &sparse).await.unwrap().size, 2 << 30);
+    let pipe = at.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for odd in [Path::new("/dev/zero"), Path::new("/dev/tty"), &pipe] {
+        assert_eq!(code(read(files, odd).await), "FS_NOT_REGULAR_FILE", "{}", odd.display());
+        assert_eq!(code(files.read_bytes(odd, LIMIT, &Cancel::new()).await), "FS_NOT_REGULAR_FILE");
+        assert_eq!(stat(files, odd).await.unwrap().kind, FileKind::Other);
+    }
+    assert_eq!(code(write(files, &pipe, "x", Expectation::Any).await), "FS_NOT_REGULAR_FILE");
+    assert_eq!(write(files, &sparse, "x", Expectation::Any).await.unwrap().before, None);
+    assert_eq!(std::fs::read(&sparse).unwrap(), b"x");
+}
+
+async fn folders_are_made_for_a_write_and_the_file_is_not(files: &dyn Files, at: &Path) {
+    files.prepare_write(&at.join("a/b/f"), &Cancel::new()).await.unwrap();
+    assert!(at.join("a/b").is_dir() && entries(&at.join("a/b")).is_empty());
+    assert_eq!(code(files.prepare_write(&at.join("a/b"), &Cancel::new()).await), "FS_NOT_REGULAR_FILE");
+    std::fs::write(at.join("file"), "").unwrap();
+    assert_eq!(code(files.prepare_write(&at.join("file/f"), &Cancel::new()).await), "FS_NOT_DIRECTORY");
 }
 
 async fn r_402_one_of_many_guarded_writes_wins(files: &Arc<dyn Files>, at: &Path) {

@@ -11,6 +11,7 @@
 
 mod cases;
 mod definitions;
+mod fence;
 mod observation;
 mod shell;
 mod swap;

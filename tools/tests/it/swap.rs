@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sluice_harness::Fut;
 use sluice_harness::cancel::Cancel;
 use sluice_harness::seam::files::{
-    Expectation, FileFault, FileKey, FileKind, FileStat, FileText, FileVersion, Files, Written,
+    Expectation, FileBytes, FileFault, FileKey, FileKind, FileStat, FileText, FileVersion, Files, Written,
 };
 
 use crate::world::World;
@@ -31,7 +31,7 @@ fn named(path: &Path) -> String {
 }
 
 impl Files for MemoryFiles {
-    fn stat<'a>(&'a self, path: &'a Path) -> Fut<'a, Result<Option<FileStat>, FileFault>> {
+    fn stat<'a>(&'a self, path: &'a Path, _: &'a Cancel) -> Fut<'a, Result<Option<FileStat>, FileFault>> {
         let files = self.0.lock().unwrap();
         let found = files.get(path).map(|(text, version)| stat_of(path, text, *version));
         Box::pin(std::future::ready(Ok(found)))
@@ -44,6 +44,21 @@ impl Files for MemoryFiles {
             None => Err(FileFault::NotFound { path: named(path) }),
         };
         Box::pin(std::future::ready(read))
+    }
+
+    fn read_bytes<'a>(&'a self, path: &'a Path, _: u64, _: &'a Cancel) -> Fut<'a, Result<FileBytes, FileFault>> {
+        let files = self.0.lock().unwrap();
+        let read = match files.get(path) {
+            Some((text, version)) => {
+                Ok(FileBytes { bytes: text.clone().into_bytes(), stat: stat_of(path, text, *version) })
+            }
+            None => Err(FileFault::NotFound { path: named(path) }),
+        };
+        Box::pin(std::future::ready(read))
+    }
+
+    fn prepare_write<'a>(&'a self, _: &'a Path, _: &'a Cancel) -> Fut<'a, Result<(), FileFault>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn write_text<'a>(

@@ -61,11 +61,24 @@ impl World {
 
     /// A session that starts in `root`, which may be a link.
     pub(crate) fn in_folder(folder: TempDir, root: PathBuf, config: BashConfig) -> Self {
-        let context = Context::root("test");
+        let world = Self::bare(folder, root, config);
         let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
+        world.scene.context.provide(files).unwrap();
+        world
+    }
+
+    /// A session whose files the test provides.
+    pub(crate) fn without_files() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir(&root).unwrap();
+        Self::bare(folder, root, BashConfig::default())
+    }
+
+    fn bare(folder: TempDir, root: PathBuf, config: BashConfig) -> Self {
+        let context = Context::root("test");
         let processes: Arc<dyn Processes> = Arc::new(LocalProcesses::new());
         let search: Arc<dyn Search> = Arc::new(LocalSearch::new());
-        context.provide(files).unwrap();
         context.provide(processes).unwrap();
         context.provide(search).unwrap();
         let observations = Arc::new(Observations::default());
