@@ -49,7 +49,8 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
             if !SKIPPED_FOLDERS.contains(&name.as_str()) {
                 walk(&path, found);
             }
-        } else {
+        } else if name != ".git" {
+            // A linked worktree has a file of that name, which says where the repository lies.
             found.push(path);
         }
     }
