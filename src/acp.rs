@@ -1,8 +1,8 @@
 //! `sluice acp`: the agent that editors talk to over the Agent Client Protocol, version 1, on stdio.
 //!
 //! Lives here: the life of the process that serves one connection, from taking the streams to the last child. What the
-//! methods do is in [`agent`], what a session sends in [`feed`], questions in [`approval`], ends of turns in [`answer`].
-//! The protocol itself is another crate's, the sessions are the composition root's. Invariants: standard output carries
+//! methods do is in [`agent`], what a session sends in [`feed`], questions in [`approval`], ends of turns in [`answer`],
+//! the editor's files in [`files`]. The protocol itself is another crate's, the sessions are the composition root's. Invariants: standard output carries
 //! protocol messages alone, and the process ends soon after its input does, whatever runs.
 //!
 //! Choices where ACP is silent: a second prompt in a session where one runs is refused (-32600). What hooks and sluice
@@ -13,6 +13,7 @@ mod agent;
 mod answer;
 mod approval;
 mod feed;
+mod files;
 mod prompt;
 mod stdio;
 mod update;

@@ -74,7 +74,12 @@ pub(crate) struct SessionPlan {
     pub(crate) retry: RetryPolicy,
     pub(crate) system: SystemPrompt,
     pub(crate) live: Arc<dyn LiveSink>,
+    /// What stands between the tools and the files on disk.
+    pub(crate) files_over: Option<FilesOver>,
 }
+
+/// Makes a session's files of those on disk.
+pub(crate) type FilesOver = Arc<dyn Fn(Arc<dyn Files>, &SessionId) -> Arc<dyn Files> + Send + Sync>;
 
 /// The system prompt as the user wants it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -190,7 +195,10 @@ pub(crate) async fn open(
     let root = Context::root("session");
     let processes = Arc::new(LocalProcesses::new());
     root.provide::<dyn Processes>(Arc::<LocalProcesses>::clone(&processes))?;
-    root.provide::<dyn Files>(Arc::new(LocalFiles::new()))?;
+    let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
+    root.provide::<dyn Files>(
+        plan.files_over.as_ref().map_or_else(|| Arc::clone(&files), |over| over(files.clone(), &id)),
+    )?;
     root.provide::<dyn Search>(Arc::new(LocalSearch::new()))?;
     root.provide::<dyn HostFiles>(Arc::clone(&host_files))?;
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;

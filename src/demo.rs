@@ -85,6 +85,7 @@ fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
         retry: RetryPolicy::default(),
         system: SystemPrompt::default(),
         live: Arc::new(Silent),
+        files_over: None,
     })
 }
 

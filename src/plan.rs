@@ -132,6 +132,7 @@ pub(crate) fn session(
         retry: config.retry(),
         system: SystemPrompt { instead: flags.system_prompt.clone(), append: flags.append_system_prompt.clone() },
         live,
+        files_over: None,
     };
     Ok(Planned { plan, config, notes })
 }

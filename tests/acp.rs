@@ -14,6 +14,8 @@
 mod cancel;
 #[path = "acp/client.rs"]
 mod client;
+#[path = "acp/files.rs"]
+mod files;
 #[path = "acp/gates.rs"]
 mod gates;
 #[path = "acp/life.rs"]

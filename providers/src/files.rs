@@ -9,14 +9,14 @@
 
 mod fence;
 mod held;
+mod locks;
 mod observe;
 mod publish;
 mod resolve;
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use sluice_harness::Fut;
 use sluice_harness::cancel::Cancel;
@@ -26,6 +26,7 @@ use crate::off_thread;
 use crate::process::words;
 use fence::Fence;
 pub use fence::FencedFiles;
+pub use locks::{FileLock, FileLocks};
 use publish::Done;
 
 /// Where an absolute path leads with every link followed, also when its last parts do not exist; the path itself where
@@ -38,7 +39,7 @@ pub fn real_path(path: &Path) -> PathBuf {
 /// Reads and writes files on this machine.
 #[derive(Default)]
 pub struct LocalFiles {
-    locks: Mutex<HashMap<FileKey, Weak<tokio::sync::Mutex<()>>>>,
+    locks: FileLocks,
 }
 
 impl LocalFiles {
@@ -46,17 +47,6 @@ impl LocalFiles {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    fn lock_of(&self, key: &FileKey) -> Arc<tokio::sync::Mutex<()>> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lock) = locks.get(key).and_then(Weak::upgrade) {
-            return lock;
-        }
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        let lock = Arc::default();
-        locks.insert(key.clone(), Arc::downgrade(&lock));
-        lock
     }
 
     /// Writes under the file's lock what the fence admits.
@@ -76,11 +66,8 @@ impl LocalFiles {
         for _ in 0..RETARGETS {
             let owned = path.to_owned();
             let key = off_thread::run(cancel, move |_| resolve::key(&owned)).await.map_err(|_| lost(path))??;
-            let lock = self.lock_of(&key);
-            let held = tokio::select! {
-                biased;
-                _ = cancel.cancelled() => return Err(FileFault::Aborted { path: shown(path) }),
-                held = lock.lock_owned() => held,
+            let Some(held) = self.locks.hold(&key, cancel).await else {
+                return Err(FileFault::Aborted { path: shown(path) });
             };
             let (owned, text, expected) = (path.to_owned(), Arc::clone(&text), expected.clone());
             let fence = fence.map(Arc::clone);

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::json;
 use sluice_harness::cancel::{Cancel, CancelCause};
@@ -19,20 +20,23 @@ use sluice_protocol::acp::schema::v1::{
     PromptResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
 };
 use sluice_protocol::acp::{self, PROTOCOL_VERSION, session_queue};
-use sluice_protocol::{DuplicateMethod, Params, RequestContext, Router, RpcError, rpc_error};
+use sluice_protocol::{DuplicateMethod, Params, Peer, RequestContext, Router, RpcError, rpc_error};
 use tokio::task::JoinSet;
 
 use super::answer::{Wanted, answer};
 use super::approval::Client;
 use super::feed::{Feed, FeedTask};
+use super::files::{Abilities, Editor, EditorFiles};
 use super::{PlanFor, prompt};
-use crate::compose::{self, Session, SessionPlan};
+use crate::compose::{self, FilesOver, Session, SessionPlan};
 use crate::fault::Fault;
 use crate::plan::Planned;
 use crate::run::say;
 
 /// The member of `session/new`'s `_meta` that says what the first prompt will show.
 const NOTICES: &str = "sluice/notices";
+/// How long the client may take to read or write one file.
+const EDITOR_PATIENCE: Duration = Duration::from_secs(30);
 /// JSON-RPC's "invalid request".
 const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC's "internal error".
@@ -41,6 +45,8 @@ const INTERNAL_ERROR: i32 = -32603;
 /// One connection's agent.
 pub(super) struct AcpAgent {
     plan_for: PlanFor,
+    /// What the client said that it can do with files.
+    can: Mutex<Abilities>,
     sessions: Mutex<HashMap<String, Arc<Open>>>,
     /// Why everything ends, once it does.
     ending: Mutex<Option<CancelCause>>,
@@ -96,7 +102,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl AcpAgent {
     pub(super) fn new(plan_for: PlanFor) -> Arc<Self> {
-        Arc::new(Self { plan_for, sessions: Mutex::default(), ending: Mutex::default(), mute: Cancel::new() })
+        Arc::new(Self {
+            plan_for,
+            can: Mutex::default(),
+            sessions: Mutex::default(),
+            ending: Mutex::default(),
+            mute: Cancel::new(),
+        })
     }
 
     /// The methods.
@@ -106,7 +118,11 @@ impl AcpAgent {
     pub(super) fn router(self: &Arc<Self>) -> Result<Router, DuplicateMethod> {
         let mut router = Router::new();
         router.queue_key(session_queue);
-        router.request("initialize", |params, _| async move { initialize(&params) })?;
+        let agent = Arc::clone(self);
+        router.request("initialize", move |params, _| {
+            let agent = Arc::clone(&agent);
+            async move { agent.initialize(&params) }
+        })?;
         router.request("authenticate", |params, _| async move { authenticate(&params) })?;
         let agent = Arc::clone(self);
         router.request("session/new", move |params, context| {
@@ -131,11 +147,13 @@ impl AcpAgent {
         }
         check_folder(&request.cwd).await?;
         let (feed, inbox) = Feed::new();
+        let folder = request.cwd.clone();
         let Planned { plan, config, notes } =
             self.plan(request.cwd, Arc::new(feed.clone())).await.map_err(|fault| refused(&fault))?;
         let mut additional_dirs = plan.additional_dirs;
         additional_dirs.extend(request.additional_directories);
-        let plan = SessionPlan { additional_dirs, ..plan };
+        let files_over = self.files_over(context.peer().clone(), folder, &additional_dirs);
+        let plan = SessionPlan { additional_dirs, files_over, ..plan };
 
         let answer_timeout = config.answer_timeout.map(|setting| setting.value);
         let client = Client::new(context.peer().clone(), feed.clone(), answer_timeout);
@@ -172,6 +190,35 @@ impl AcpAgent {
         let open = Open { session, feed, opening: Mutex::new(opening), running: Mutex::default() };
         lock(&self.sessions).insert(id, Arc::new(open));
         Ok(response)
+    }
+
+    fn initialize(&self, params: &Params<'_>) -> Result<InitializeResponse, RpcError> {
+        // Whatever version the client wants, this is the one there is; the client decides whether to go on.
+        let request: InitializeRequest = acp::parse("initialize", params)?;
+        let fs = request.client_capabilities.fs;
+        *lock(&self.can) = Abilities { read: fs.read_text_file, write: fs.write_text_file };
+        let session =
+            SessionCapabilities::new().additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .load_session(false)
+            .prompt_capabilities(PromptCapabilities::new().image(false).audio(false).embedded_context(true))
+            .session_capabilities(session);
+        let info = Implementation::new("sluice", env!("CARGO_PKG_VERSION")).title("sluice".to_owned());
+        Ok(InitializeResponse::new(PROTOCOL_VERSION).agent_capabilities(capabilities).agent_info(info))
+    }
+
+    /// The session's files go through the editor as far as it can; `None` when it cannot.
+    fn files_over(&self, peer: Peer, folder: PathBuf, additional: &[PathBuf]) -> Option<FilesOver> {
+        let can = *lock(&self.can);
+        if can == Abilities::default() {
+            return None;
+        }
+        let mut folders = vec![folder];
+        folders.extend_from_slice(additional);
+        Some(Arc::new(move |disk, session| {
+            let editor = Editor::new(peer.clone(), session.as_str().to_owned(), EDITOR_PATIENCE);
+            Arc::new(EditorFiles::new(editor, can, &folders, disk))
+        }))
     }
 
     /// The plan reads files, so it is made where blocking is allowed.
@@ -252,18 +299,6 @@ impl AcpAgent {
         }
         closing.join_all().await;
     }
-}
-
-fn initialize(params: &Params<'_>) -> Result<InitializeResponse, RpcError> {
-    // Whatever version the client wants, this is the one there is; the client decides whether to go on.
-    let _: InitializeRequest = acp::parse("initialize", params)?;
-    let session = SessionCapabilities::new().additional_directories(SessionAdditionalDirectoriesCapabilities::new());
-    let capabilities = AgentCapabilities::new()
-        .load_session(false)
-        .prompt_capabilities(PromptCapabilities::new().image(false).audio(false).embedded_context(true))
-        .session_capabilities(session);
-    let info = Implementation::new("sluice", env!("CARGO_PKG_VERSION")).title("sluice".to_owned());
-    Ok(InitializeResponse::new(PROTOCOL_VERSION).agent_capabilities(capabilities).agent_info(info))
 }
 
 fn authenticate(params: &Params<'_>) -> Result<AuthenticateResponse, RpcError> {
