@@ -37,6 +37,9 @@ use crate::fault::{Fault, nearest};
 /// How long disposal waits for what is still running.
 pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
 
+/// This very program, whatever has become of the file that it was started from.
+const OURSELVES: &str = "/proc/self/exe";
+
 /// Which session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Which {
@@ -193,7 +196,7 @@ pub(crate) async fn open(
     }
 
     let root = Context::root("session");
-    let processes = Arc::new(LocalProcesses::new());
+    let processes = Arc::new(LocalProcesses::warded_by(PathBuf::from(OURSELVES)));
     root.provide::<dyn Processes>(Arc::<LocalProcesses>::clone(&processes))?;
     let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
     root.provide::<dyn Files>(
@@ -298,7 +301,7 @@ fn reason(fault: &std::io::Error) -> String {
 
 fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery) -> BashConfig {
     let set = claude.env.iter().map(|entry| (entry.name.clone(), entry.value.clone())).collect();
-    BashConfig { without: plan.key_variables.clone(), set, preludes: Some(Arc::new(preludes)) }
+    BashConfig { without: plan.key_variables.clone(), set, preludes: Some(Arc::new(preludes)), ..BashConfig::default() }
 }
 
 /// What hooks left for the shell to read first, in the order of the hooks.

@@ -34,6 +34,11 @@ use crate::run::{Format, Headless, HookLines, say};
 use crate::state::State;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // Before anything else: it stands between every command of the model and its start.
+    if arguments.next().is_some_and(|word| word == sluice_providers::warden::WORD) {
+        return sluice_providers::warden::main(arguments);
+    }
     let command = match cli::parse(std::env::args_os()) {
         Ok(command) => command,
         Err(NoPlan::Words(words)) => {

@@ -16,3 +16,4 @@ pub mod process;
 pub mod script;
 pub mod search;
 pub mod secret;
+pub mod warden;

@@ -5,14 +5,17 @@
 //! output in [`stream`], and the life of one child in [`supervise`].
 //!
 //! The invariant: a group is registered from its start until its leader ended by itself or the group is gone, and
-//! whatever is registered dies with the provider. What a leader that ended by itself left running is left alone.
+//! whatever is registered dies with the provider. What a leader that ended by itself left running is left alone when it
+//! is the user's, and stays with its warden, registered, when the model proposed it.
 
 mod group;
+mod leader;
 mod lookup;
 mod spawn;
 mod stream;
 mod supervise;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,13 +33,27 @@ pub struct LocalProcesses {
     registry: Arc<Registry>,
     /// The supervisors, one a run; they end with the provider.
     supervisors: Mutex<JoinSet<()>>,
+    /// The program that keeps what the model proposed.
+    warden: Option<Arc<PathBuf>>,
 }
 
 impl LocalProcesses {
-    /// A provider without running processes.
+    /// A provider without running processes and without a warden: what the model proposes runs like the user's own
+    /// code, and not at all where its policy is required.
     #[must_use]
     pub fn new() -> Self {
-        Self { registry: Arc::new(Registry::new()), supervisors: Mutex::default() }
+        Self::with(None)
+    }
+
+    /// The same with a warden for what the model proposes: a program that does as [`crate::warden::main`] when its first
+    /// argument is [`crate::warden::WORD`]; absolute.
+    #[must_use]
+    pub fn warded_by(program: PathBuf) -> Self {
+        Self::with(Some(Arc::new(program)))
+    }
+
+    fn with(warden: Option<Arc<PathBuf>>) -> Self {
+        Self { registry: Arc::new(Registry::new()), supervisors: Mutex::default(), warden }
     }
 
     /// Kills every live group at once and lets no further program start. Synchronous and best effort, for a signal
@@ -60,7 +77,7 @@ impl LocalProcesses {
         supervisors.spawn(run);
     }
 
-    /// How many runs are going on.
+    /// How many runs are going on; what an ended one left with its warden counts too.
     #[must_use]
     pub fn running(&self) -> usize {
         self.registry.running()
@@ -97,8 +114,13 @@ impl Processes for LocalProcesses {
             let abandon = Abandon(stop.clone());
             let (answer, outcome) = oneshot::channel();
             let job = self.registry.enter();
+            let warden = self.warden.clone();
             self.supervise(async move {
-                let output = supervise::run(spec, stop, started, &job).await;
+                let (output, leftover) = supervise::run(spec, stop, started, &job, warden.as_ref()).await;
+                if let Some(leftover) = leftover {
+                    let _ = answer.send(output);
+                    return leftover.until_gone(&job).await;
+                }
                 drop(job);
                 let _ = answer.send(output);
             });

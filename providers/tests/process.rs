@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use sluice_harness::cancel::{Cancel, CancelCause};
-use sluice_harness::seam::process::{End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem};
+use sluice_harness::seam::process::{
+    End, Environment, Keep, Owner, ProcessSpec, Processes, Program, RunOutput, StartProblem,
+};
 use sluice_providers::process::LocalProcesses;
 
 const WATCHDOG: Duration = Duration::from_secs(30);
@@ -18,6 +20,7 @@ const WATCHDOG: Duration = Duration::from_secs(30);
 fn spec(program: Program) -> ProcessSpec {
     ProcessSpec {
         program,
+        owner: Owner::User,
         cwd: std::env::temp_dir(),
         environment: Environment::default(),
         stdin: Vec::new(),

@@ -21,6 +21,7 @@ mod demo;
 mod formats;
 mod http;
 mod log;
+mod orphans;
 mod pipeline;
 mod place;
 mod record;

@@ -19,7 +19,10 @@ use sluice_harness::content::Block;
 use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::log::EventKind;
 use sluice_harness::scene::{Scene, SessionFacts};
-use sluice_harness::seam::process::{End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem};
+use sluice_harness::seam::process::{
+    Confinement, End, Environment, Keep, Owner, ProcessSpec, Processes, Program, RunOutput, StartProblem,
+};
+use sluice_harness::seam::sandbox::SandboxPolicy;
 use sluice_harness::tool::{
     BodyView, CallCard, CallFacts, CallKind, CardItem, Content, Effect, Tool, ToolFailure, Verdict,
 };
@@ -50,6 +53,8 @@ pub struct BashConfig {
     /// Files that are read into the same shell before each command, in order; missing ones are passed over. This is
     /// what Claude Code does with a `CLAUDE_ENV_FILE`.
     pub preludes: Option<Preludes>,
+    /// What commands are held back from.
+    pub sandbox: SandboxPolicy,
 }
 
 impl fmt::Debug for BashConfig {
@@ -149,6 +154,7 @@ impl Bash {
         set.push((script::COMMAND_VARIABLE.to_owned(), command));
         let spec = ProcessSpec {
             program: Program::Shell { shell: self.shell.to_owned(), line: script::line(&report.0) },
+            owner: Owner::Model(Confinement { policy: self.config.sandbox.clone(), files: Vec::new() }),
             cwd: cwd.to_owned(),
             environment: Environment { without: self.config.without.clone(), set },
             stdin: Vec::new(),

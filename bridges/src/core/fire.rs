@@ -16,7 +16,7 @@ use sluice_harness::scene::Scene;
 use sluice_harness::seam::host_files::HostFiles;
 use sluice_harness::seam::live::NoticeLevel;
 use sluice_harness::seam::process::{
-    Capture, End, Environment, Keep, ProcessSpec, Processes, Program, RunOutput, StartProblem,
+    Capture, End, Environment, Keep, Owner, ProcessSpec, Processes, Program, RunOutput, StartProblem,
 };
 
 use super::config::{Handler, Waiting};
@@ -94,6 +94,7 @@ pub(crate) async fn fire(
         let Start { program, environment } = start(at, &handler);
         let spec = ProcessSpec {
             program,
+            owner: Owner::User,
             cwd: scene.session.start_dir.clone(),
             environment,
             stdin: stdin.clone(),

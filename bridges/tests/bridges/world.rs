@@ -25,7 +25,7 @@ use sluice_harness::scene::SessionFacts;
 use sluice_harness::seam::host_files::HostFiles;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice};
 use sluice_harness::seam::model::{Model, ModelEvent, ModelFault, ModelInfo, ModelRequest, ModelStream, StopReason};
-use sluice_harness::seam::process::{End, Environment, Keep, ProcessSpec, Processes, Program};
+use sluice_harness::seam::process::{End, Environment, Keep, Owner, ProcessSpec, Processes, Program};
 use sluice_harness::tool::{BodyView, CallCard, CallFacts, CallKind, Content, Tool, ToolFailure, Verdict};
 use sluice_harness::{Fut, Plugin as _, registry};
 use sluice_providers::host_files::LocalHostFiles;
@@ -156,6 +156,7 @@ impl Tool for Stand {
                             shell: "/bin/sh".to_owned(),
                             line: body.input().str_at("command").unwrap().to_owned(),
                         },
+                        owner: Owner::User,
                         cwd: body.scene().session.cwd(),
                         environment: Environment::default(),
                         stdin: Vec::new(),

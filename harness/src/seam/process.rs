@@ -4,12 +4,34 @@
 //! outputs are read; a closed stdin is no error; the run is over when the *process* is over, whoever still holds its
 //! pipes (what was written so far is used after a short drain); deadline, cancellation and disposal kill the whole
 //! group (TERM, grace, KILL) and wait for it. Nothing is ever passed to a shell unless the program is [`Program::Shell`].
+//! Of what the model proposed ([`Owner::Model`]) every descendant counts, also one in a session of its own: it dies with
+//! the run that is stopped, and with the provider at the latest.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Fut;
 use crate::cancel::Cancel;
+use crate::seam::sandbox::SandboxPolicy;
+
+/// Whose wish a program is: what it may do, and what becomes of the processes that it leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The user's own code, such as a hook: not confined, and what its leader leaves running when it ends by itself is
+    /// left alone.
+    User,
+    /// The model proposed it: confined as the policy says, and nothing of it outlives the provider.
+    Model(Confinement),
+}
+
+/// What a command that the model proposes is confined by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    /// The policy for this call.
+    pub policy: SandboxPolicy,
+    /// Files that it may write in every mode, because the tool that runs it reads them afterwards; absolute, and there.
+    pub files: Vec<PathBuf>,
+}
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +66,8 @@ pub struct Environment {
 pub struct ProcessSpec {
     /// What to run.
     pub program: Program,
+    /// Whose it is.
+    pub owner: Owner,
     /// Where; must exist.
     pub cwd: PathBuf,
     /// With which environment: sluice's own, less `without`, plus `set`.
@@ -105,6 +129,12 @@ pub enum StartProblem {
         /// The folder.
         cwd: String,
         /// The system's words.
+        why: String,
+    },
+    /// The policy asks for a confinement that this system cannot give.
+    #[error("{why}")]
+    SandboxUnavailable {
+        /// What is missing, and the remedy.
         why: String,
     },
     /// Anything else the system says.

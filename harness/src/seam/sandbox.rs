@@ -58,3 +58,23 @@ pub struct SandboxPolicy {
     /// Whether nothing may run where the policy cannot be enforced whole.
     pub required: bool,
 }
+
+impl Default for SandboxPolicy {
+    fn default() -> Self {
+        Self::off()
+    }
+}
+
+impl SandboxPolicy {
+    /// The policy that asks for nothing: what a session without a sandbox has.
+    #[must_use]
+    pub fn off() -> Self {
+        Self { mode: SandboxMode::Off, writable: Vec::new(), network: true, required: false }
+    }
+
+    /// Whether a command is held back from anything at all.
+    #[must_use]
+    pub fn confines(&self) -> bool {
+        self.mode != SandboxMode::Off || !self.network
+    }
+}

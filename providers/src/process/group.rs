@@ -11,6 +11,25 @@ use rustix::process::{Pid, Signal};
 use sluice_harness::cancel::{Cancel, CancelCause};
 use tokio::sync::watch;
 
+/// Who leads a group, which is to say how it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The program itself.
+    Plain,
+    /// A warden, alone in its group: it kills everybody that it keeps, and must live to do so.
+    Warded,
+}
+
+impl Kind {
+    /// The signal that ends everybody at once.
+    pub(super) fn kill(self) -> Signal {
+        match self {
+            Self::Plain => Signal::KILL,
+            Self::Warded => Signal::QUIT,
+        }
+    }
+}
+
 /// Sends a signal to a whole group; false when nobody is left in it.
 pub(super) fn signal(group: Pid, signal: Signal) -> bool {
     !matches!(rustix::process::kill_process_group(group, signal), Err(rustix::io::Errno::SRCH))
@@ -56,7 +75,7 @@ pub(super) struct Registry {
 
 #[derive(Default)]
 struct Groups {
-    live: HashMap<u64, Pid>,
+    live: HashMap<u64, (Pid, Kind)>,
     next: u64,
     grace_cap: Option<Duration>,
 }
@@ -85,8 +104,8 @@ impl Registry {
     }
 
     pub(super) fn kill_all(&self) {
-        for group in self.groups().live.values() {
-            signal(*group, Signal::KILL);
+        for (group, kind) in self.groups().live.values() {
+            signal(*group, kind.kill());
         }
     }
 
@@ -117,12 +136,12 @@ impl Job {
     }
 
     /// Registers a group; it is killed when the returned leash is dropped without [`Leash::release`].
-    pub(super) fn hold(&self, group: Pid) -> Leash {
+    pub(super) fn hold(&self, group: Pid, kind: Kind) -> Leash {
         let mut groups = self.registry.groups();
         let id = groups.next;
         groups.next += 1;
-        groups.live.insert(id, group);
-        Leash { registry: Arc::clone(&self.registry), id, group: Some(group) }
+        groups.live.insert(id, (group, kind));
+        Leash { registry: Arc::clone(&self.registry), id, group: Some((group, kind)) }
     }
 }
 
@@ -136,7 +155,7 @@ impl Drop for Job {
 pub(super) struct Leash {
     registry: Arc<Registry>,
     id: u64,
-    group: Option<Pid>,
+    group: Option<(Pid, Kind)>,
 }
 
 impl Leash {
@@ -151,8 +170,8 @@ impl Drop for Leash {
         let mut groups = self.registry.groups();
         groups.live.remove(&self.id);
         // `kill_on_drop` alone would spare everything but the leader.
-        if let Some(group) = self.group {
-            signal(group, Signal::KILL);
+        if let Some((group, kind)) = self.group {
+            signal(group, kind.kill());
         }
     }
 }

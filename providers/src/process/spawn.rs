@@ -1,16 +1,17 @@
 //! Starting the child in a session of its own.
 //!
 //! Nothing but the start lives here, because this is the one file of the crate where `unsafe` is allowed. The
-//! invariant: between fork and exec the child makes one system call, `setsid`, and allocates nothing.
+//! invariant: between fork and exec the child calls `setsid`, and for a warden's socket `fcntl`, and allocates nothing.
 
 #![expect(
     unsafe_code,
-    reason = "`pre_exec` is the only way to give a child its own session without a helper program; the closure makes one \
-              async-signal-safe system call, touches no memory of ours and takes no lock"
+    reason = "`pre_exec` is the only way to give a child its own session without a helper program; the closure makes \
+              async-signal-safe system calls alone, touches no memory of ours and takes no lock"
 )]
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -33,16 +34,26 @@ pub(super) enum Input {
     Fed,
 }
 
+/// What the child is to us.
+#[derive(Clone, Copy)]
+pub(super) enum Role<'a> {
+    /// The program itself; it dies when its handle is dropped.
+    Program,
+    /// A warden, which inherits this socket and ends by itself once our end of it is closed.
+    Warden(&'a OwnedFd),
+}
+
 /// Starts the child: own session and process group, no terminal, outputs piped, every other descriptor closed on exec.
 pub(super) async fn spawn(
     launch: &Launch,
     cwd: &Path,
     env: &[(OsString, OsString)],
     input: Input,
+    role: Role<'_>,
 ) -> io::Result<Child> {
     let mut tries = 0;
     loop {
-        match command(launch, cwd, env, input).spawn() {
+        match command(launch, cwd, env, input, role).spawn() {
             // Another thread that forked while the script was open for writing holds it for an instant.
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
                 tries += 1;
@@ -53,7 +64,7 @@ pub(super) async fn spawn(
     }
 }
 
-fn command(launch: &Launch, cwd: &Path, env: &[(OsString, OsString)], input: Input) -> Command {
+fn command(launch: &Launch, cwd: &Path, env: &[(OsString, OsString)], input: Input, role: Role<'_>) -> Command {
     let mut command = Command::new(&launch.path);
     command
         .arg0(&launch.name)
@@ -67,11 +78,22 @@ fn command(launch: &Launch, cwd: &Path, env: &[(OsString, OsString)], input: Inp
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    // SAFETY: the closure runs in the forked child before exec. `setsid` is async-signal-safe; on failure only the
-    // error number travels back. No allocation, no lock, no access to shared state.
+        .kill_on_drop(matches!(role, Role::Program));
+    let inherited = match role {
+        Role::Program => None,
+        Role::Warden(socket) => Some(socket.as_raw_fd()),
+    };
+    // SAFETY: the closure runs in the forked child before exec. `setsid` and `fcntl` are async-signal-safe; on failure
+    // only the error number travels back. No allocation, no lock, no access to shared state. The socket is borrowed
+    // beyond the start, and the descriptor in the child is its own copy.
     unsafe {
-        command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from));
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            if let Some(socket) = inherited {
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(socket), rustix::io::FdFlags::empty())?;
+            }
+            Ok(())
+        });
     }
     command
 }

@@ -3,21 +3,20 @@
 //! The invariant: the run is over when the *process* is over; who still holds a pipe cannot delay it beyond
 //! [`DRAIN`], and who ignores TERM cannot delay it beyond the grace and [`GONE`].
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use sluice_harness::cancel::Cancel;
 use sluice_harness::seam::process::{Capture, End, ProcessSpec, RunOutput, StartProblem};
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::group::{self, Job};
-use super::lookup;
-use super::spawn::{self, Input};
+use super::group::{self, Job, Kind, Leash};
+use super::leader::{self, Leader};
+use super::spawn::Input;
 use super::stream::Stream;
-use crate::off_thread;
 
 /// How long output that is still in the pipes is waited for once the process is over.
 const DRAIN: Duration = Duration::from_millis(150);
@@ -28,14 +27,23 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Deadlines from here on are no deadlines (a year; the timer's range is not much larger).
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Runs the program and reports. Dropping this future kills the group.
-pub(super) async fn run(mut spec: ProcessSpec, stop: Cancel, started: Instant, job: &Job) -> RunOutput {
-    let nothing = |end: End| RunOutput {
-        end,
-        stdout: Capture::default(),
-        stderr: Capture::default(),
-        took: started.elapsed(),
-        pipe_still_held: false,
+/// Runs the program and reports, and hands over what it left running. Dropping this future kills the group.
+pub(super) async fn run(
+    mut spec: ProcessSpec,
+    stop: Cancel,
+    started: Instant,
+    job: &Job,
+    warden: Option<&Arc<PathBuf>>,
+) -> (RunOutput, Option<Leftover>) {
+    let nothing = |end: End| {
+        let output = RunOutput {
+            end,
+            stdout: Capture::default(),
+            stderr: Capture::default(),
+            took: started.elapsed(),
+            pipe_still_held: false,
+        };
+        (output, None)
     };
     if stop.is_cancelled() || job.closed().is_cancelled() {
         return nothing(End::Cancelled);
@@ -43,21 +51,26 @@ pub(super) async fn run(mut spec: ProcessSpec, stop: Cancel, started: Instant, j
     let payload = std::mem::take(&mut spec.stdin);
     let keep = spec.keep;
     let (deadline, grace) = (spec.deadline, spec.grace);
-    let child = match start(spec, if payload.is_empty() { Input::Closed } else { Input::Fed }).await {
-        Ok(child) => child,
+    let input = if payload.is_empty() { Input::Closed } else { Input::Fed };
+    let leader = match leader::start(spec, input, warden).await {
+        Ok(leader) => leader,
         Err(problem) => return nothing(End::NotStarted(problem)),
     };
-    let Some(group) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
+    let Some(group) = leader.group() else {
         let why = "the system gave it no process id".to_owned();
         return nothing(End::NotStarted(StartProblem::System { program: String::new(), why }));
     };
-    // Before the first await, so that no moment exists in which the group is nobody's.
-    let leash = job.hold(group);
-    let mut pipes = Pipes::of(child, payload, keep);
+    // Before the next await, so that no moment exists in which the group is nobody's.
+    let leash = job.hold(group, leader.kind());
+    let mut pipes = Pipes::of(leader, payload, keep);
+    let mut held = None;
     let end = match pipes.until_over(&stop, job.closed(), deadline, started).await {
-        Over::ByItself(status) => {
-            leash.release();
-            end_of(status)
+        Over::ByItself(end) => {
+            match pipes.leader.kind() {
+                Kind::Plain => leash.release(),
+                Kind::Warded => held = Some(leash),
+            }
+            end
         }
         Over::Stopped(end) => {
             pipes.kill(group, job.grace(grace)).await;
@@ -71,51 +84,81 @@ pub(super) async fn run(mut spec: ProcessSpec, stop: Cancel, started: Instant, j
         }
     };
     let _ = tokio::time::timeout(DRAIN, pipes.drain()).await;
-    let pipe_still_held = pipes.out.is_open() || pipes.err.is_open();
-    RunOutput { end, stdout: pipes.out.finish(), stderr: pipes.err.finish(), took: started.elapsed(), pipe_still_held }
+    let Pipes { leader, out, err, .. } = pipes;
+    let pipe_still_held = out.is_open() || err.is_open();
+    let took = started.elapsed();
+    let output = RunOutput { end, stdout: out.finish(), stderr: err.finish(), took, pipe_still_held };
+    (output, held.and_then(|leash| Leftover::of(leader, leash, group, grace)))
 }
 
-async fn start(spec: ProcessSpec, input: Input) -> Result<Child, StartProblem> {
-    let name = lookup::given_name(&spec.program);
-    let lost = || StartProblem::System { program: name.clone(), why: "its start was interrupted".to_owned() };
-    let cwd = spec.cwd.clone();
-    let prepared = off_thread::run(&Cancel::new(), move |_| lookup::prepare(&spec)).await.map_err(|_| lost())??;
-    match spawn::spawn(&prepared.launch, &cwd, &prepared.env, input).await {
-        Ok(child) => Ok(child),
-        Err(fault) => Err(off_thread::run(&Cancel::new(), move |_| lookup::explain(&prepared.launch, &fault))
-            .await
-            .unwrap_or_else(|_| lost())),
+/// What a command left running under its warden when it ended by itself.
+pub(super) struct Leftover {
+    leader: Leader,
+    leash: Leash,
+    group: Pid,
+    grace: Duration,
+}
+
+impl Leftover {
+    fn of(mut leader: Leader, leash: Leash, group: Pid, grace: Duration) -> Option<Self> {
+        if leader.is_gone() {
+            leash.release();
+            return None;
+        }
+        Some(Self { leader, leash, group, grace })
+    }
+
+    /// Stays with it until it has ended by itself, or the provider ends.
+    pub(super) async fn until_gone(mut self, job: &Job) {
+        tokio::select! {
+            biased;
+            () = self.leader.gone() => {}
+            _ = job.closed().cancelled() => end(&mut self.leader, self.group, job.grace(self.grace)).await,
+        }
+        if self.leader.is_gone() {
+            self.leash.release();
+        }
+    }
+}
+
+/// TERM, grace, KILL to the whole group, and waits until it is gone.
+async fn end(leader: &mut Leader, group: Pid, grace: Duration) {
+    group::signal(group, Signal::TERM);
+    // A stopped process gets TERM only once it is told to continue.
+    group::signal(group, Signal::CONT);
+    if tokio::time::timeout(grace, gone(leader, group)).await.is_ok() {
+        return;
+    }
+    group::signal(group, leader.kind().kill());
+    if tokio::time::timeout(GONE, gone(leader, group)).await.is_ok() {
+        return;
+    }
+    tracing::warn!(group = group.as_raw_nonzero().get(), "a killed process group did not go away");
+    if leader.kind() == Kind::Warded {
+        // It cannot do its work any more; the command itself goes with it.
+        group::signal(group, Signal::KILL);
+        let _ = tokio::time::timeout(GONE, gone(leader, group)).await;
     }
 }
 
 enum Over {
-    ByItself(ExitStatus),
+    ByItself(End),
     Stopped(End),
-}
-
-fn end_of(status: ExitStatus) -> End {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => End::Exited(code),
-        (None, Some(signal)) => End::Signalled(signal),
-        // A status that is neither cannot come from a finished wait; -1 is no exit code of any program.
-        (None, None) => End::Exited(-1),
-    }
 }
 
 /// The child and its three pipes.
 struct Pipes {
-    child: Child,
+    leader: Leader,
     input: Feed,
     out: Stream<ChildStdout>,
     err: Stream<ChildStderr>,
 }
 
 impl Pipes {
-    fn of(mut child: Child, payload: Vec<u8>, keep: sluice_harness::seam::process::Keep) -> Self {
-        let input = Feed { pipe: child.stdin.take(), payload, sent: 0 };
-        let out = Stream::new(child.stdout.take(), keep);
-        let err = Stream::new(child.stderr.take(), keep);
-        Self { child, input, out, err }
+    fn of(mut leader: Leader, payload: Vec<u8>, keep: sluice_harness::seam::process::Keep) -> Self {
+        let (stdin, stdout, stderr) = leader.streams();
+        let input = Feed { pipe: stdin, payload, sent: 0 };
+        Self { leader, input, out: Stream::new(stdout, keep), err: Stream::new(stderr, keep) }
     }
 
     /// Pumps until the process ends by itself or is to be stopped.
@@ -126,7 +169,7 @@ impl Pipes {
         deadline: Option<Duration>,
         started: Instant,
     ) -> Over {
-        let Self { child, input, out, err } = self;
+        let Self { leader, input, out, err } = self;
         let deadline = async {
             match deadline.filter(|d| *d < FOREVER) {
                 Some(limit) => tokio::time::sleep(limit.saturating_sub(started.elapsed())).await,
@@ -139,10 +182,10 @@ impl Pipes {
         };
         tokio::select! {
             biased;
-            status = child.wait() => match status {
-                Ok(status) => Over::ByItself(status),
-                // Only a wait that somebody else stole can fail; the group is then ended like any stray.
-                Err(_) => Over::Stopped(End::Cancelled),
+            end = leader.over() => match end {
+                Some(end) => Over::ByItself(end),
+                // The group is then ended like any stray.
+                None => Over::Stopped(End::Cancelled),
             },
             _ = stop.cancelled() => Over::Stopped(End::Cancelled),
             _ = closed.cancelled() => Over::Stopped(End::Cancelled),
@@ -154,27 +197,16 @@ impl Pipes {
     /// TERM, grace, KILL to the whole group, and waits until it is gone; goes on reading, so that what a handler for
     /// TERM prints is kept and a full pipe cannot keep anybody from dying.
     async fn kill(&mut self, group: Pid, grace: Duration) {
-        let Self { child, input, out, err } = self;
+        let Self { leader, input, out, err } = self;
         // A program that waits for the end of its input has it now.
         input.pipe = None;
         let pump = async {
             tokio::join!(out.pump(), err.pump());
             std::future::pending::<()>().await;
         };
-        let end = async {
-            group::signal(group, Signal::TERM);
-            // A stopped process gets TERM only once it is told to continue.
-            group::signal(group, Signal::CONT);
-            if tokio::time::timeout(grace, gone(child, group)).await.is_err() {
-                group::signal(group, Signal::KILL);
-                if tokio::time::timeout(GONE, gone(child, group)).await.is_err() {
-                    tracing::warn!(group = group.as_raw_nonzero().get(), "a killed process group did not go away");
-                }
-            }
-        };
         tokio::select! {
             biased;
-            () = end => {}
+            () = end(leader, group, grace) => {}
             () = pump => {}
         }
     }
@@ -187,8 +219,8 @@ impl Pipes {
 }
 
 /// Waits until the leader is collected and nobody of its group runs. Cancel-safe.
-async fn gone(child: &mut Child, group: Pid) {
-    let _ = child.wait().await;
+async fn gone(leader: &mut Leader, group: Pid) {
+    leader.gone().await;
     while group::is_alive(group) {
         tokio::time::sleep(LOOK).await;
     }

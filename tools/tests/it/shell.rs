@@ -183,6 +183,7 @@ async fn the_environment_is_inherited_less_the_keys_of_providers_plus_the_settin
         without: vec!["CARGO_PKG_*".to_owned()],
         set: vec![("BAR".to_owned(), "2".to_owned())],
         preludes: Some(Arc::new(move |_| vec![path.clone(), "/nonesuch".into()])),
+        ..BashConfig::default()
     };
     let world = World::with(config);
     let done = world
