@@ -136,7 +136,11 @@ async fn r_411_a_link_put_into_the_path_meanwhile_leads_nowhere() {
     };
     let files = fenced(SandboxMode::WorkspaceWrite, &[&root.join("inside")]);
     let mut denied = 0;
-    for round in 0..400 {
+    for round in 0.. {
+        if round >= 400 && denied > 0 {
+            break;
+        }
+        assert!(round < 40_000, "never met the link");
         let path = swapped.join(format!("new-{round}/file"));
         match write(&files, &path).await {
             // Landed while the folder was the real one, wherever that is by now.
@@ -149,7 +153,6 @@ async fn r_411_a_link_put_into_the_path_meanwhile_leads_nowhere() {
     }
     over.store(true, Ordering::Relaxed);
     let swaps = swapper.join().unwrap();
-    assert!(swaps > 0 && denied > 0, "{swaps} swaps, {denied} denied: nothing was shown");
     assert_eq!(walk(&root.join("outside")), ["file", "sub"], "{swaps} swaps, {denied} denied");
 }
 

@@ -48,17 +48,20 @@ pub(super) fn folder_of<'k>(path: &Path, key: &'k FileKey) -> Result<Walked<'k>,
         }
         held = match next {
             Ok(next) => next,
-            Err(Errno::NOTDIR | Errno::LOOP) if is_link(&held, part) => return Ok(Walked::Moved),
-            Err(Errno::NOTDIR) => return Err(FileFault::NotFolder { path: shown(folder) }),
+            // Something in the place of a folder stays there; anything else says that the path has just changed.
+            Err(Errno::NOTDIR) if is_no_folder(&held, part) => {
+                return Err(FileFault::NotFolder { path: shown(folder) });
+            }
+            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(Walked::Moved),
             Err(e) => return Err(failed(e)),
         };
     }
     Ok(Walked::Held(held, name))
 }
 
-fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
+fn is_no_folder(folder: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+        .is_ok_and(|stat| !matches!(FileType::from_raw_mode(stat.st_mode), FileType::Symlink | FileType::Directory))
 }
 
 /// Makes the folder's entries durable. Best effort: some file systems cannot, and what was published stands.
