@@ -26,6 +26,7 @@ use sluice_harness::seam::live::LiveSink;
 use sluice_harness::seam::model::Model;
 use sluice_harness::seam::process::Processes;
 use sluice_harness::seam::search::Search;
+use sluice_harness::seam::settings::Settings;
 use sluice_providers::files::LocalFiles;
 use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
@@ -33,6 +34,7 @@ use sluice_providers::search::LocalSearch;
 use sluice_tools::{BashConfig, ObservationPlugin, Observations, ShellFolder};
 
 use crate::fault::{Fault, nearest};
+use crate::live_settings::{self, LiveSettings};
 
 /// How long disposal waits for what is still running.
 pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
@@ -73,6 +75,8 @@ pub(crate) struct SessionPlan {
     pub(crate) dialects: Dialects,
     /// What the bridges are told; its folders are filled in here.
     pub(crate) bridges: BridgeConfig,
+    /// How long a session may wait for a prompt before a person is called; `None` where nobody is there.
+    pub(crate) idle_notice: Option<Duration>,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
     pub(crate) system: SystemPrompt,
@@ -174,10 +178,11 @@ pub(crate) async fn open(
     });
 
     // Deny and ask rules of the settings files hold whatever is switched off.
-    let claude = claude_code::discover(&config, &*host_files).await;
+    let begun = live_settings::begin(&config, &*host_files).await;
+    let claude = &begun.claude;
     let permissions = Arc::new(PermissionStore::new(Mode::Default).following(sluice_providers::files::real_path));
     add_rules(&permissions, &plan, &start_dir, &claude.permissions, &mut findings);
-    permissions.set_mode(plan.mode.or(claude_mode(&claude)).unwrap_or(Mode::Default));
+    permissions.set_mode(plan.mode.or(claude_mode(claude)).unwrap_or(Mode::Default));
 
     let mut session = SessionFacts::new(
         id.clone(),
@@ -207,7 +212,7 @@ pub(crate) async fn open(
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;
 
     let observations = Arc::new(Observations::default());
-    for tool in sluice_tools::builtin(bash_config(&plan, &claude), &observations) {
+    for tool in sluice_tools::builtin(bash_config(&plan, claude), &observations) {
         registry::register(&root, tool)?;
     }
     root.wrap(Rank::NORMAL, TimeoutPolicy)?;
@@ -215,15 +220,21 @@ pub(crate) async fn open(
     PolicyPlugin::new(Some(home)).mount(&root)?;
 
     let agent = root.child("agent")?;
+    let env = claude.env.clone();
     if plan.dialects.claude_code {
-        findings.problems.extend(claude.problems);
-        ClaudeCodeBridge::new(Arc::clone(&config), Arc::new(claude.handlers), claude.env).mount(&agent)?;
+        findings.problems.extend(claude.problems.iter().cloned());
     }
     if plan.dialects.codex {
-        let codex = codex::discover(&config, &*host_files).await;
-        findings.problems.extend(codex.problems);
-        CodexBridge::new(config, Arc::new(codex.handlers)).mount(&agent)?;
+        findings.problems.extend(begun.codex.problems.iter().cloned());
     }
+    let settings = LiveSettings::follow(begun, Arc::clone(&config), host_files, plan.dialects, permissions);
+    if plan.dialects.claude_code {
+        ClaudeCodeBridge::new(Arc::clone(&config), settings.claude(), env).mount(&agent)?;
+    }
+    if plan.dialects.codex {
+        CodexBridge::new(config, settings.codex()).mount(&agent)?;
+    }
+    root.provide::<dyn Settings>(Arc::new(settings))?;
     mount(&agent)?;
 
     let agent = Agent::start(AgentSpec {
@@ -236,6 +247,10 @@ pub(crate) async fn open(
         retry: plan.retry,
         source,
     });
+    let agent = match plan.idle_notice {
+        Some(patience) => agent.with_idle_notice(patience),
+        None => agent,
+    };
     Ok(Session { agent, findings, root, processes })
 }
 
@@ -331,32 +346,42 @@ fn add_rules(
     }
     for entry in from_settings {
         let origin = entry.origin.display().to_string();
-        let lists = [
-            (Behaviour::Deny, &entry.deny),
-            (Behaviour::Ask, &entry.ask),
-            // What widens waits for trust; what tightens never does.
-            (Behaviour::Allow, if entry.trusted { &entry.allow } else { &Vec::new() }),
-        ];
-        for (behaviour, texts) in lists {
-            for text in texts {
-                match Rule::parse(text) {
-                    Ok(rule) => {
-                        findings.problems.extend(names_no_tool(&origin, &rule));
-                        permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]);
-                    }
-                    Err(fault) => findings.problems.push(bad_rule(&origin, text, &fault.to_string())),
-                }
-            }
-        }
-        if !entry.trusted && !entry.allow.is_empty() {
-            findings.problems.push(Problem::new(
-                sluice_bridges::Severity::Info,
-                "allow-rules-held-back",
-                format!("{origin} came with the repository and has {}, held back.", counted(entry.allow.len())),
-                "Give them with --allowed-tools to use them in this run.",
-            ));
+        for (behaviour, rule) in entry_rules(entry, &mut findings.problems) {
+            permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]);
         }
     }
+}
+
+/// The rules of one settings file that count.
+pub(crate) fn entry_rules(entry: &claude_code::PermissionEntry, problems: &mut Vec<Problem>) -> Vec<(Behaviour, Rule)> {
+    let origin = entry.origin.display().to_string();
+    let lists = [
+        (Behaviour::Deny, &entry.deny),
+        (Behaviour::Ask, &entry.ask),
+        // What widens waits for trust; what tightens never does.
+        (Behaviour::Allow, if entry.trusted { &entry.allow } else { &Vec::new() }),
+    ];
+    let mut rules = Vec::new();
+    for (behaviour, texts) in lists {
+        for text in texts {
+            match Rule::parse(text) {
+                Ok(rule) => {
+                    problems.extend(names_no_tool(&origin, &rule));
+                    rules.push((behaviour, rule));
+                }
+                Err(fault) => problems.push(bad_rule(&origin, text, &fault.to_string())),
+            }
+        }
+    }
+    if !entry.trusted && !entry.allow.is_empty() {
+        problems.push(Problem::new(
+            sluice_bridges::Severity::Info,
+            "allow-rules-held-back",
+            format!("{origin} came with the repository and has {}, held back.", counted(entry.allow.len())),
+            "Give them with --allowed-tools to use them in this run.",
+        ));
+    }
+    rules
 }
 
 fn counted(rules: usize) -> String {

@@ -105,6 +105,10 @@ pub(crate) struct Config {
     pub(crate) permission_mode: Setting<Mode>,
     /// How long a question may stand.
     pub(crate) answer_timeout: Option<Setting<Duration>>,
+    /// How long a question stands before a person is called.
+    pub(crate) permission_notice: Setting<Duration>,
+    /// How long a session waits for a prompt before a person is called.
+    pub(crate) idle_notice: Setting<Duration>,
     /// How many continuations hooks may force in a turn.
     pub(crate) max_continuations: Setting<u32>,
     /// How many parallel calls may be in flight.
@@ -190,6 +194,8 @@ impl Entry {
             Self::HooksOnFailure(_) => "hooks.on_failure",
             Self::PermissionMode(_) => "permissions.mode",
             Self::AnswerTimeout(_) => "permissions.answer_timeout",
+            Self::PermissionNotice(_) => "notifications.permission_after",
+            Self::IdleNotice(_) => "notifications.idle_after",
             Self::MaxContinuations(_) => "limits.max_continuations",
             Self::ParallelCalls(_) => "limits.parallel_calls",
             Self::MaxOutputTokens(_) => "limits.max_output_tokens",
@@ -214,6 +220,8 @@ impl Config {
             hooks_on_failure: Setting::built_in(OnFailure::default()),
             permission_mode: Setting::built_in(Mode::default()),
             answer_timeout: None,
+            permission_notice: Setting::built_in(Duration::from_secs(6)),
+            idle_notice: Setting::built_in(Duration::from_secs(60)),
             max_continuations: Setting::built_in(limits.max_continuations),
             parallel_calls: Setting::built_in(limits.parallel_calls),
             max_output_tokens: None,
@@ -232,6 +240,8 @@ impl Config {
             Entry::HooksOnFailure(value) => self.hooks_on_failure.set(value, origin),
             Entry::PermissionMode(value) => self.permission_mode.set(value, origin),
             Entry::AnswerTimeout(value) => self.answer_timeout = Some(Setting { value, origin }),
+            Entry::PermissionNotice(value) => self.permission_notice.set(value, origin),
+            Entry::IdleNotice(value) => self.idle_notice.set(value, origin),
             Entry::MaxContinuations(value) => self.max_continuations.set(value, origin),
             Entry::ParallelCalls(value) => self.parallel_calls.set(value, origin),
             Entry::MaxOutputTokens(value) => self.max_output_tokens = Some(Setting { value, origin }),

@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod fault;
 mod hooks_list;
+mod live_settings;
 mod models;
 mod output;
 mod plan;

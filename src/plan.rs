@@ -128,6 +128,7 @@ pub(crate) fn session(
             codex: hooks_on && config.codex_hooks.value,
         },
         bridges,
+        idle_notice: (attendance == Attendance::Attended).then_some(config.idle_notice.value),
         limits: config.limits(flags),
         retry: config.retry(),
         system: SystemPrompt { instead: flags.system_prompt.clone(), append: flags.append_system_prompt.clone() },

@@ -20,6 +20,8 @@ mod files;
 mod gates;
 #[path = "acp/life.rs"]
 mod life;
+#[path = "acp/notice.rs"]
+mod notice;
 #[path = "acp/orphans.rs"]
 mod orphans;
 #[path = "acp/permission.rs"]

@@ -23,7 +23,7 @@ mod settings;
 mod stop;
 mod text;
 
-pub use discover::{Discovery, EnvEntry, PermissionEntry, discover};
+pub use discover::{Discovery, EnvEntry, PermissionEntry, discover, files};
 pub use environment::env_folder;
 pub use listen::ClaudeCodeBridge;
 pub(crate) use stop::SOURCE as STOP_SOURCE;

@@ -18,7 +18,7 @@ mod shell;
 mod stop;
 mod tool;
 
-pub use discover::{Discovery, discover};
+pub use discover::{Discovery, discover, files};
 pub use listen::CodexBridge;
 pub use shell::codex_shell;
 pub(crate) use stop::SOURCE as STOP_SOURCE;

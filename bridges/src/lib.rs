@@ -16,7 +16,7 @@ pub mod codex;
 pub mod core;
 mod setup;
 
-pub use crate::core::config::{Dialect, Event, Handler, HandlerSet, Layer, OnFailure, Trust};
+pub use crate::core::config::{Dialect, Event, Handler, HandlerSet, Layer, LiveHandlers, OnFailure, Trust};
 pub use crate::core::problem::{Problem, Severity};
 pub use setup::{
     Attendance, BridgeConfig, ExtraSettings, SettingSources, TrustDecision, find_workspace_root, workspace_root,

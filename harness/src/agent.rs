@@ -7,9 +7,11 @@
 mod batch;
 pub mod end;
 mod exchange;
+mod idle;
 mod inbox;
 mod jitter;
 pub mod report;
+mod settings;
 mod start;
 mod turn;
 
@@ -34,6 +36,7 @@ use crate::{Fut, point::contained_call};
 pub use end::{Budget, CompletedHow, TurnEnd};
 pub use jitter::Jitter;
 pub use report::{Denial, TurnReport};
+pub use settings::SettingsChanged;
 
 /// What bounds a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +139,7 @@ pub struct Agent {
     closing: Cancel,
     /// Whether this agent has sent a request yet.
     asked: AtomicBool,
+    idle: idle::Idle,
 }
 
 impl Agent {
@@ -159,6 +163,7 @@ impl Agent {
             promises: Mutex::new(start::Promises::none()),
             inbox: inbox::Inbox::default(),
             asked: AtomicBool::new(false),
+            idle: idle::Idle::default(),
         };
         let scene = agent.scene(None, agent.context.cancel_signal().child(), Arc::new(StopLatch::new()));
         let promises = start::begin(agent.source, &scene);
@@ -169,6 +174,12 @@ impl Agent {
     #[must_use]
     pub fn with_jitter(self, jitter: Jitter) -> Self {
         Self { jitter, ..self }
+    }
+
+    /// Raises a notification when no prompt came for so long after a turn; without it none is raised.
+    #[must_use]
+    pub fn with_idle_notice(self, patience: Duration) -> Self {
+        Self { idle: idle::Idle::after(patience), ..self }
     }
 
     /// The session.
@@ -218,7 +229,12 @@ impl Agent {
     pub async fn prompt(&self, content: Vec<Block>, cancel: &Cancel) -> TurnReport {
         let mut slot = self.log.lock().await;
         match slot.as_mut().filter(|_| !self.closing.is_cancelled()) {
-            Some(log) => turn::run(self, log, content, cancel).await,
+            Some(log) => {
+                self.idle.end();
+                let report = turn::run(self, log, content, cancel).await;
+                self.idle.begin(self);
+                report
+            }
             None => TurnReport::failed("the session is closed; start a new one or resume it".to_owned()),
         }
     }

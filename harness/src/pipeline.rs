@@ -5,6 +5,7 @@
 //! [`Frozen`] result of the call, and nothing after the freeze can change it. Arguments are validated before
 //! anybody is asked anything.
 
+mod answerer;
 mod approve;
 mod dispatch;
 mod frozen;

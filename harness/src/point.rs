@@ -5,6 +5,8 @@
 //! [`ListenerFault`], which also beats whatever an outer listener makes of it, so that a defect fails closed.
 
 pub mod approval;
+pub mod configuration;
+pub mod notification;
 pub mod prompt;
 pub mod ring;
 pub mod session;

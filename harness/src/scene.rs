@@ -210,6 +210,7 @@ impl SessionScene {
             live: &*self.live,
             cancel: &self.cancel,
             latch: &self.latch,
+            whole: self,
         }
     }
 }
@@ -230,12 +231,19 @@ pub struct Scene<'a> {
     /// The signal of the turn or call.
     pub cancel: &'a Cancel,
     pub(crate) latch: &'a StopLatch,
+    whole: &'a SessionScene,
 }
 
 impl<'a> Scene<'a> {
     /// Asks that the turn ends after what is under way (monotonic: nobody can resurrect it).
     pub fn stop_turn(&self, cause: StopCause) {
         self.latch.set(cause);
+    }
+
+    /// The same surroundings as an owned bundle, for work that nobody waits for.
+    #[must_use]
+    pub fn owned(self) -> SessionScene {
+        SessionScene { cancel: self.cancel.clone(), ..self.whole.clone() }
     }
 
     /// The same surroundings with another signal.

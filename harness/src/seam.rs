@@ -11,6 +11,7 @@ pub mod model;
 pub mod process;
 pub mod sandbox;
 pub mod search;
+pub mod settings;
 
 use crate::context::Seam;
 
@@ -31,4 +32,7 @@ impl Seam for dyn process::Processes {
 }
 impl Seam for dyn search::Search {
     const NAME: &'static str = "search";
+}
+impl Seam for dyn settings::Settings {
+    const NAME: &'static str = "settings";
 }

@@ -156,7 +156,8 @@ impl AcpAgent {
         let plan = SessionPlan { additional_dirs, files_over, ..plan };
 
         let answer_timeout = config.answer_timeout.map(|setting| setting.value);
-        let client = Client::new(context.peer().clone(), feed.clone(), answer_timeout);
+        let patience = config.permission_notice.value;
+        let client = Client::new(context.peer().clone(), feed.clone(), answer_timeout, patience);
         let session = compose::open(plan, |scope| scope.listen::<Approval>(Rank::POLICY, client).map(drop))
             .await
             .map_err(|fault| refused(&fault))?;

@@ -10,6 +10,7 @@ use sluice_harness::Fut;
 use sluice_harness::json::Json;
 use sluice_harness::permission::{Behaviour, Rule};
 use sluice_harness::point::approval::{Approval, ApprovalView};
+use sluice_harness::point::notification::{NotificationKind, while_waiting};
 use sluice_harness::point::tools::AskOrigin;
 use sluice_harness::point::{Listener, ListenerFault, Next};
 use sluice_harness::seam::approval::{ApprovalCard, ApprovalOutcome, Rejecter};
@@ -34,6 +35,8 @@ pub(super) struct Client {
     peer: Peer,
     feed: Feed,
     timeout: Option<Duration>,
+    /// How long a question stands before the person is called to it.
+    patience: Duration,
 }
 
 #[derive(Serialize)]
@@ -55,8 +58,8 @@ enum Answered {
 }
 
 impl Client {
-    pub(super) fn new(peer: Peer, feed: Feed, timeout: Option<Duration>) -> Self {
-        Self { peer, feed, timeout }
+    pub(super) fn new(peer: Peer, feed: Feed, timeout: Option<Duration>, patience: Duration) -> Self {
+        Self { peer, feed, timeout, patience }
     }
 
     async fn ask(&self, view: ApprovalView<'_>) -> ApprovalOutcome {
@@ -69,6 +72,7 @@ impl Client {
         let question =
             Question { session_id: session.id.as_str(), tool_call: shown(view.card), options: options(rule.as_ref()) };
         let answer = self.peer.request_as::<RequestPermissionResponse>(METHOD, &question);
+        let answer = while_waiting(view.scene, NotificationKind::PermissionPrompt, self.patience, answer);
         let answer = match self.timeout {
             None => answer.await,
             Some(limit) => match tokio::time::timeout(limit, answer).await {

@@ -266,7 +266,8 @@ fn a_wrong_value_is_one_sentence_and_a_remedy() {
         (
             &["hooks", "list", "--event", "PreTool"],
             "sluice: `PreTool` is no hook event that this build fires\n  use one of SessionStart, UserPromptSubmit, \
-             PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, Stop, SessionEnd",
+             PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, Stop, SessionEnd, Notification, \
+             ConfigChange",
         ),
         (
             &["doctor"],
@@ -277,7 +278,7 @@ fn a_wrong_value_is_one_sentence_and_a_remedy() {
             &["hooks", "list", "--event", "PretoolUse"],
             "sluice: `PretoolUse` is no hook event that this build fires; did you mean PreToolUse?\n  use one of \
              SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, Stop, \
-             SessionEnd",
+             SessionEnd, Notification, ConfigChange",
         ),
     ] {
         assert_eq!(fault(line).to_string(), said);

@@ -24,6 +24,10 @@ pub(crate) enum Entry {
     PermissionMode(Mode),
     /// `permissions.answer_timeout`.
     AnswerTimeout(Duration),
+    /// `notifications.permission_after`.
+    PermissionNotice(Duration),
+    /// `notifications.idle_after`.
+    IdleNotice(Duration),
     /// `limits.max_continuations`.
     MaxContinuations(u32),
     /// `limits.parallel_calls`.
@@ -260,6 +264,20 @@ pub(crate) const KEYS: &[Key<Entry>] = &[
         variable: Some("SLUICE_ANSWER_TIMEOUT"),
         takes: Takes::Seconds(Entry::AnswerTimeout),
         meaning: "how many seconds a question may stand before it counts as not answered (default: for ever)",
+    },
+    Key {
+        table: "notifications",
+        name: "permission_after",
+        variable: Some("SLUICE_NOTIFY_PERMISSION_AFTER"),
+        takes: Takes::Seconds(Entry::PermissionNotice),
+        meaning: "how many seconds a question stands in an editor before the Notification hooks run (default: 6)",
+    },
+    Key {
+        table: "notifications",
+        name: "idle_after",
+        variable: Some("SLUICE_NOTIFY_IDLE_AFTER"),
+        takes: Takes::Seconds(Entry::IdleNotice),
+        meaning: "how many seconds an editor's session waits for a prompt before the Notification hooks run (default: 60)",
     },
     Key {
         table: "limits",

@@ -127,8 +127,8 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
     refused(
         "# mine\nmodle = \"a/b\"\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+            sluice: /home/me/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, providers"#]],
     );
     refused(
         "[hooks]\ncodex = true\nclaude-code = true\n",
@@ -139,14 +139,14 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
     refused(
         "parallel_calls = 2\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 1: the key `parallel_calls` is unknown; did you mean `limits.parallel_calls`?
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+            sluice: /home/me/.config/sluice/config.toml line 1: the key `parallel_calls` is unknown; did you mean `limits.parallel_calls`?
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, providers"#]],
     );
     refused(
         "[colours]\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 1: the key `colours` is unknown
-          correct or remove it; the keys at the top are model, hooks, permissions, limits, model_retry, providers"#]],
+            sluice: /home/me/.config/sluice/config.toml line 1: the key `colours` is unknown
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, providers"#]],
     );
     refused(
         "[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n",

@@ -96,6 +96,12 @@ pub async fn discover(config: &BridgeConfig, files: &dyn HostFiles) -> Discovery
     assemble(config, read, found)
 }
 
+/// The settings files that are read, in the order of layers; those of the command line are not among them.
+#[must_use]
+pub fn files(config: &BridgeConfig) -> Vec<(Layer, PathBuf)> {
+    origins(config).into_iter().map(|origin| (origin.layer, origin.source)).collect()
+}
+
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

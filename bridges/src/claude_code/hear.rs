@@ -45,9 +45,10 @@ fn rule_of(event: Event) -> Rule {
         | Event::PreToolUse
         | Event::PermissionRequest
         | Event::PostToolUse
-        | Event::PostToolUseFailure => Rule::Acts,
+        | Event::PostToolUseFailure
+        | Event::ConfigChange => Rule::Acts,
         Event::SessionStart => Rule::DropsOutput,
-        Event::Stop | Event::SessionEnd => Rule::Ignored,
+        Event::Stop | Event::SessionEnd | Event::Notification => Rule::Ignored,
     }
 }
 

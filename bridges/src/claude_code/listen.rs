@@ -7,7 +7,9 @@
 mod after_tool;
 mod approval;
 mod before_tool;
+mod configuration;
 mod firing;
+mod notification;
 
 pub(super) use firing::default_limit;
 mod session;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 
 use sluice_harness::context::{Context, ContextFault, Rank};
 use sluice_harness::point::approval::Approval;
+use sluice_harness::point::configuration::ConfigurationChange;
+use sluice_harness::point::notification::Notification;
 use sluice_harness::point::prompt::PromptSubmit;
 use sluice_harness::point::session::{SessionEnd, SessionStart};
 use sluice_harness::point::tools::{PostExecute, PreExecute};
@@ -24,7 +28,7 @@ use sluice_harness::point::turn::TurnContinuation;
 use sluice_harness::{Plugin, PluginFault};
 
 use super::discover::EnvEntry;
-use crate::core::config::HandlerSet;
+use crate::core::config::LiveHandlers;
 use crate::setup::BridgeConfig;
 
 /// The name of the bridge in sources and faults.
@@ -34,14 +38,14 @@ pub(super) const NAME: &str = "claude-code";
 #[derive(Debug)]
 pub struct ClaudeCodeBridge {
     config: Arc<BridgeConfig>,
-    handlers: Arc<HandlerSet>,
+    handlers: Arc<LiveHandlers>,
     env: Vec<EnvEntry>,
 }
 
 impl ClaudeCodeBridge {
-    /// A bridge that runs these handlers, with the variables of trusted settings.
+    /// A bridge that runs the handlers in force, with the variables of trusted settings.
     #[must_use]
-    pub fn new(config: Arc<BridgeConfig>, handlers: Arc<HandlerSet>, env: Vec<EnvEntry>) -> Self {
+    pub fn new(config: Arc<BridgeConfig>, handlers: Arc<LiveHandlers>, env: Vec<EnvEntry>) -> Self {
         Self { config, handlers, env }
     }
 }
@@ -49,7 +53,7 @@ impl ClaudeCodeBridge {
 /// What every listener shares.
 pub(super) struct Bridge {
     config: Arc<BridgeConfig>,
-    handlers: Arc<HandlerSet>,
+    handlers: Arc<LiveHandlers>,
     env: Vec<EnvEntry>,
     owner: Context,
 }
@@ -77,6 +81,8 @@ fn mount(mounted: Mounted, context: &Context) -> Result<(), ContextFault> {
     context.listen::<Approval>(Rank::NORMAL, mounted.clone())?;
     context.listen::<PostExecute>(Rank::NORMAL, mounted.clone())?;
     context.listen::<TurnContinuation>(Rank::NORMAL, mounted.clone())?;
+    context.observe::<Notification>(mounted.clone())?;
+    context.listen::<ConfigurationChange>(Rank::NORMAL, mounted.clone())?;
     context.listen::<SessionEnd>(Rank::NORMAL, mounted)?;
     Ok(())
 }

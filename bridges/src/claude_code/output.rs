@@ -151,7 +151,9 @@ impl Output {
             | Event::PostToolUse
             | Event::PostToolUseFailure
             | Event::Stop
-            | Event::SessionEnd => {}
+            | Event::SessionEnd
+            | Event::Notification
+            | Event::ConfigChange => {}
         }
         Ok(specific)
     }

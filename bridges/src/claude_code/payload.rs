@@ -70,6 +70,20 @@ pub enum Own<'a> {
         /// Why it ends.
         reason: &'a str,
     },
+    /// Notification.
+    Notification {
+        /// `permission_prompt` or `idle_prompt`.
+        kind: &'a str,
+        /// What a person would be told.
+        message: &'a str,
+    },
+    /// ConfigChange.
+    ConfigChange {
+        /// `user_settings`, `project_settings` or `local_settings`.
+        source: &'a str,
+        /// The file.
+        path: &'a Path,
+    },
 }
 
 /// The call of a tool event.
@@ -96,6 +110,8 @@ impl Own<'_> {
             Self::PostToolUseFailure { .. } => Event::PostToolUseFailure,
             Self::Stop { .. } => Event::Stop,
             Self::SessionEnd { .. } => Event::SessionEnd,
+            Self::Notification { .. } => Event::Notification,
+            Self::ConfigChange { .. } => Event::ConfigChange,
         }
     }
 }
@@ -183,6 +199,14 @@ fn object(scene: Scene<'_>, own: Own<'_>) -> JsonObject {
             fields.value("session_crons", &nothing);
         }
         Own::SessionEnd { reason } => fields.text("reason", reason),
+        Own::Notification { kind, message } => {
+            fields.text("message", message);
+            fields.text("notification_type", kind);
+        }
+        Own::ConfigChange { source, path } => {
+            fields.text("source", source);
+            fields.path("file_path", path);
+        }
     }
     fields.0
 }
@@ -194,7 +218,7 @@ fn prompt_id(scene: Scene<'_>, own: Own<'_>) -> Option<PromptId> {
     }
     let told_between_turns = match own {
         Own::SessionStart { source } => source == StartSource::Compact,
-        Own::SessionEnd { .. } => true,
+        Own::SessionEnd { .. } | Own::Notification { .. } | Own::ConfigChange { .. } => true,
         Own::UserPromptSubmit { .. }
         | Own::PreToolUse { .. }
         | Own::PermissionRequest { .. }

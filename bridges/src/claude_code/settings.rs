@@ -377,7 +377,9 @@ impl Reader<'_> {
                 | Event::PostToolUse
                 | Event::PostToolUseFailure
                 | Event::Stop
-                | Event::SessionEnd => "It is said each time it would run; use a command hook, or remove it.",
+                | Event::SessionEnd
+                | Event::Notification
+                | Event::ConfigChange => "It is said each time it would run; use a command hook, or remove it.",
             };
             self.note(Severity::Warning, "hook-type-unsupported", path, &what, consequence);
         }

@@ -121,6 +121,11 @@ pub async fn discover(config: &BridgeConfig, files: &dyn HostFiles) -> Discovery
     Discovery { handlers: HandlerSet::new(handlers), problems }
 }
 
+/// The hooks files that are read, in configuration order.
+pub async fn files(config: &BridgeConfig, files: &dyn HostFiles) -> Vec<(Layer, PathBuf)> {
+    folders(config, files).await.into_iter().map(|(folder, layer, _)| (layer, folder.join("hooks.json"))).collect()
+}
+
 fn unreadable(source: &Path, why: &str) -> Problem {
     Problem::new(
         Severity::Error,

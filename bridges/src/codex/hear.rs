@@ -57,7 +57,12 @@ impl Reader<'_> {
 
     fn exit_2(&self) -> Heard {
         let lacking = match self.event {
-            Event::SessionStart | Event::SessionEnd | Event::PermissionRequest | Event::PostToolUseFailure => {
+            Event::SessionStart
+            | Event::SessionEnd
+            | Event::PermissionRequest
+            | Event::PostToolUseFailure
+            | Event::Notification
+            | Event::ConfigChange => {
                 return self.failure("hook exited with code 2", "");
             }
             Event::UserPromptSubmit | Event::PreToolUse => "a blocking reason",
@@ -114,7 +119,9 @@ impl Reader<'_> {
                 | Event::PreToolUse
                 | Event::PostToolUse
                 | Event::PostToolUseFailure
-                | Event::SessionEnd,
+                | Event::SessionEnd
+                | Event::Notification
+                | Event::ConfigChange,
             ) => Heard::default(),
         }
     }
@@ -158,7 +165,9 @@ impl Reader<'_> {
             | Event::Stop
             | Event::SessionEnd
             | Event::PermissionRequest
-            | Event::PostToolUseFailure => false,
+            | Event::PostToolUseFailure
+            | Event::Notification
+            | Event::ConfigChange => false,
         };
         if can_block && self.on_failure == OnFailure::Block {
             let label = self.handler.label();

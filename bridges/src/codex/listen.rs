@@ -18,7 +18,7 @@ use sluice_harness::point::tools::{PostExecute, PreExecute};
 use sluice_harness::point::turn::TurnContinuation;
 use sluice_harness::{Plugin, PluginFault};
 
-use crate::core::config::HandlerSet;
+use crate::core::config::LiveHandlers;
 use crate::setup::BridgeConfig;
 
 /// The name of the bridge in sources and faults.
@@ -28,13 +28,13 @@ pub(super) const NAME: &str = "codex";
 #[derive(Debug)]
 pub struct CodexBridge {
     config: Arc<BridgeConfig>,
-    handlers: Arc<HandlerSet>,
+    handlers: Arc<LiveHandlers>,
 }
 
 impl CodexBridge {
-    /// A bridge that runs these handlers.
+    /// A bridge that runs the handlers in force.
     #[must_use]
-    pub fn new(config: Arc<BridgeConfig>, handlers: Arc<HandlerSet>) -> Self {
+    pub fn new(config: Arc<BridgeConfig>, handlers: Arc<LiveHandlers>) -> Self {
         Self { config, handlers }
     }
 }
@@ -42,7 +42,7 @@ impl CodexBridge {
 /// What every listener shares.
 pub(super) struct Bridge {
     config: Arc<BridgeConfig>,
-    handlers: Arc<HandlerSet>,
+    handlers: Arc<LiveHandlers>,
     owner: Context,
 }
 

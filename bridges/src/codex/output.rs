@@ -209,6 +209,8 @@ pub(crate) fn invalid(event: Event) -> String {
         Event::PermissionRequest => "permission-request",
         Event::Stop => "stop hook",
         Event::SessionEnd => "session end",
+        Event::Notification => "notification",
+        Event::ConfigChange => "configuration change",
     };
     format!("hook returned invalid {what} JSON output")
 }
@@ -246,7 +248,11 @@ pub(crate) fn read(event: Event, text: &str) -> Result<Output, Fault> {
             Ok(Output { system_message: o.system_message, context: None, said })
         }
         // Not events of this dialect, or without an output.
-        Event::PermissionRequest | Event::PostToolUseFailure | Event::SessionEnd => Ok(Output::default()),
+        Event::PermissionRequest
+        | Event::PostToolUseFailure
+        | Event::SessionEnd
+        | Event::Notification
+        | Event::ConfigChange => Ok(Output::default()),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::matcher::Matcher;
@@ -49,6 +49,10 @@ pub enum Event {
     Stop,
     /// A session ends.
     SessionEnd,
+    /// A person is waited for.
+    Notification,
+    /// A settings file changed.
+    ConfigChange,
 }
 
 impl Event {
@@ -62,6 +66,8 @@ impl Event {
         Self::PostToolUseFailure,
         Self::Stop,
         Self::SessionEnd,
+        Self::Notification,
+        Self::ConfigChange,
     ];
 
     /// The name in settings and payloads.
@@ -76,6 +82,8 @@ impl Event {
             Self::PostToolUseFailure => "PostToolUseFailure",
             Self::Stop => "Stop",
             Self::SessionEnd => "SessionEnd",
+            Self::Notification => "Notification",
+            Self::ConfigChange => "ConfigChange",
         }
     }
 
@@ -89,8 +97,13 @@ impl Event {
     #[must_use]
     pub fn is_gate(self) -> bool {
         match self {
-            Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest => true,
-            Self::SessionStart | Self::PostToolUse | Self::PostToolUseFailure | Self::Stop | Self::SessionEnd => false,
+            Self::UserPromptSubmit | Self::PreToolUse | Self::PermissionRequest | Self::ConfigChange => true,
+            Self::SessionStart
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::Stop
+            | Self::SessionEnd
+            | Self::Notification => false,
         }
     }
 
@@ -99,7 +112,12 @@ impl Event {
     pub fn is_about_a_call(self) -> bool {
         match self {
             Self::PreToolUse | Self::PermissionRequest | Self::PostToolUse | Self::PostToolUseFailure => true,
-            Self::SessionStart | Self::UserPromptSubmit | Self::Stop | Self::SessionEnd => false,
+            Self::SessionStart
+            | Self::UserPromptSubmit
+            | Self::Stop
+            | Self::SessionEnd
+            | Self::Notification
+            | Self::ConfigChange => false,
         }
     }
 
@@ -112,7 +130,9 @@ impl Event {
             | Self::PermissionRequest
             | Self::PostToolUse
             | Self::PostToolUseFailure
-            | Self::SessionEnd => true,
+            | Self::SessionEnd
+            | Self::Notification
+            | Self::ConfigChange => true,
             Self::UserPromptSubmit | Self::Stop => false,
         }
     }
@@ -259,6 +279,29 @@ impl Handler {
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}: {}", self.source.display(), self.json_path)
+    }
+}
+
+/// The handlers in force, which a reload of the settings replaces as a whole; a firing keeps the set it began with.
+#[derive(Debug, Default)]
+pub struct LiveHandlers(RwLock<Arc<HandlerSet>>);
+
+impl LiveHandlers {
+    /// Begins with these.
+    #[must_use]
+    pub fn new(handlers: HandlerSet) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Arc::new(handlers))))
+    }
+
+    /// The set in force now.
+    #[must_use]
+    pub fn current(&self) -> Arc<HandlerSet> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another set in force, for what fires from now on.
+    pub fn replace(&self, handlers: HandlerSet) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(handlers);
     }
 }
 

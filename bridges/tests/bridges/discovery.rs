@@ -62,7 +62,7 @@ async fn a_bad_entry_is_dropped_alone_and_named_with_its_place() {
             ] },
             { "matcher": "Bash" },
         ],
-        "Notification": [{ "hooks": [{ "type": "command", "command": "later" }] }],
+        "PreCompact": [{ "hooks": [{ "type": "command", "command": "later" }] }],
     } }));
     let found = claude(&world.config).await;
     assert_eq!(commands(&found), ["mark stop", "fine"]);
@@ -83,7 +83,7 @@ async fn a_bad_entry_is_dropped_alone_and_named_with_its_place() {
     ] {
         assert!(causes.iter().any(|c| c.contains(&format!("{file}: {place}:"))), "{place} in {causes:#?}");
     }
-    let quiet: Vec<_> = found.problems.iter().filter(|p| p.cause.contains("Notification")).collect();
+    let quiet: Vec<_> = found.problems.iter().filter(|p| p.cause.contains("PreCompact")).collect();
     assert!(quiet.iter().all(|p| p.severity == Severity::Info));
 }
 

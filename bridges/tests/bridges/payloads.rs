@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sluice_bridges::claude_code::payload::{Own, payload};
 use sluice_harness::permission::Mode;
 
 use crate::world::{Play, World, bash, call, text};
@@ -124,6 +125,29 @@ async fn claude_payloads_are_as_captured() {
     );
     let post = of(&payloads, "PostToolUse", Some("Bash"));
     assert_eq!(post["tool_use_id"], of(&payloads, "PreToolUse", Some("Bash"))["tool_use_id"]);
+}
+
+#[tokio::test]
+async fn claude_payloads_about_the_session_are_as_captured() {
+    let world = World::new();
+    let session = world.session(vec![text("FINAL")]).await;
+    session.prompt("go").await;
+    let scene = session.scene();
+    let path = world.project.join(".claude/settings.json");
+    for (name, own) in [
+        (
+            "Notification.permission_prompt",
+            Own::Notification { kind: "permission_prompt", message: "Claude needs your permission" },
+        ),
+        (
+            "Notification.idle_prompt",
+            Own::Notification { kind: "idle_prompt", message: "Claude is waiting for your input" },
+        ),
+        ("ConfigChange.project_settings", Own::ConfigChange { source: "project_settings", path: &path }),
+    ] {
+        let found = parsed(&payload(scene.scene(), own));
+        same(name, &golden("claude-code", name), &found, &world.project);
+    }
 }
 
 #[tokio::test]

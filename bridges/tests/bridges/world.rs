@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sluice_bridges::claude_code::{self, ClaudeCodeBridge};
 use sluice_bridges::codex::{self, CodexBridge};
-use sluice_bridges::{BridgeConfig, Problem, TrustDecision};
+use sluice_bridges::{BridgeConfig, LiveHandlers, Problem, TrustDecision};
 use sluice_harness::agent::{Agent, AgentSpec, Limits, RetryPolicy, TurnReport};
 use sluice_harness::cancel::Cancel;
 use sluice_harness::content::{Block, Message, Role, plain_text};
@@ -20,8 +20,9 @@ use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::log::event::{FORMAT_VERSION, Header};
 use sluice_harness::log::{SessionLog, now_rfc3339};
 use sluice_harness::permission::{Mode, PermissionStore, PolicyPlugin};
-use sluice_harness::point::session::StartSource;
-use sluice_harness::scene::SessionFacts;
+use sluice_harness::point::Observer;
+use sluice_harness::point::session::{SessionStart, SessionStartView, StartSource};
+use sluice_harness::scene::{SessionFacts, SessionScene};
 use sluice_harness::seam::host_files::HostFiles;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice};
 use sluice_harness::seam::model::{Model, ModelEvent, ModelFault, ModelInfo, ModelRequest, ModelStream, StopReason};
@@ -315,9 +316,13 @@ impl World {
         let codex = codex::discover(&config, &files).await;
         let mut problems = claude.problems;
         problems.extend(codex.problems);
-        ClaudeCodeBridge::new(Arc::clone(&config), Arc::new(claude.handlers), claude.env).mount(&root).unwrap();
-        CodexBridge::new(Arc::clone(&config), Arc::new(codex.handlers)).mount(&root).unwrap();
+        ClaudeCodeBridge::new(Arc::clone(&config), LiveHandlers::new(claude.handlers), claude.env)
+            .mount(&root)
+            .unwrap();
+        CodexBridge::new(Arc::clone(&config), LiveHandlers::new(codex.handlers)).mount(&root).unwrap();
         PolicyPlugin::new(Some(self.home.clone())).mount(&root).unwrap();
+        let kept = Kept::default();
+        root.observe::<SessionStart>(kept.clone()).unwrap();
         let id = SessionId::fresh();
         let header = Header {
             r#type: "session".into(),
@@ -348,7 +353,17 @@ impl World {
             retry: RetryPolicy { retries: 0, base: Duration::from_millis(1), cap: Duration::from_millis(1) },
             source: StartSource::Startup,
         });
-        Session { agent, player, ear, problems, _root: root }
+        Session { agent, player, ear, problems, kept, _root: root }
+    }
+}
+
+/// Keeps the surroundings of the session.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Option<SessionScene>>>);
+
+impl Observer<SessionStart> for Kept {
+    fn observe(&self, view: &SessionStartView<'_>) {
+        *self.0.lock().unwrap() = Some(view.scene.clone());
     }
 }
 
@@ -358,6 +373,7 @@ pub(crate) struct Session {
     player: Arc<Player>,
     ear: Arc<Ear>,
     pub(crate) problems: Vec<Problem>,
+    kept: Kept,
     _root: Context,
 }
 
@@ -368,6 +384,11 @@ impl Session {
 
     pub(crate) async fn prompt_blocks(&self, content: Vec<Block>) -> TurnReport {
         tokio::time::timeout(WATCHDOG, self.agent.prompt(content, &Cancel::new())).await.expect("the turn hangs")
+    }
+
+    /// The surroundings between turns.
+    pub(crate) fn scene(&self) -> SessionScene {
+        self.kept.0.lock().unwrap().clone().unwrap()
     }
 
     pub(crate) fn requests(&self) -> usize {

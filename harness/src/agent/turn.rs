@@ -8,6 +8,7 @@ use super::batch::{self, BatchEnd};
 use super::end::{Budget, CompletedHow, TurnEnd};
 use super::exchange::{self, Answer, Exchanged};
 use super::report::TurnReport;
+use super::settings;
 use crate::Fut;
 use crate::cancel::{Cancel, CancelCause};
 use crate::content::{Block, Role};
@@ -125,6 +126,7 @@ impl Course<'_> {
         if self.scene.cancel.is_cancelled() {
             return Ok(Err(self.cancelled()));
         }
+        settings::refresh(self.scene).await?;
         let kept = {
             let mut promises = self.agent.promises.lock().await;
             tokio::select! {
@@ -210,6 +212,9 @@ impl Course<'_> {
         loop {
             if let Some(end) = self.budget() {
                 return Ok(end);
+            }
+            if opening.is_none() {
+                settings::refresh(self.scene).await?;
             }
             let step = turn.step()?;
             if let Some(Opening { before, prompt, after }) = opening.take() {

@@ -293,7 +293,7 @@ kinds! {
         turn: TurnNumber,
         /// The question.
         id: String,
-        /// Who answered; absent when nobody did.
+        /// Who answered, by the name it was mounted with, such as `client`; absent when nobody did.
         by: Option<String>,
         /// The answer.
         outcome: ApprovalOutcome,

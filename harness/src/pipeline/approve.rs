@@ -2,6 +2,7 @@
 //!
 //! What is shown is [`redact`]ed, what is recorded holds no input at all.
 
+use super::answerer;
 use super::identity::Identity;
 use super::redact;
 use super::seal::Sealed;
@@ -63,19 +64,18 @@ pub(super) async fn ask(
     let waterfall = scene.context.waterfall::<Approval>();
     let answered = {
         let view = ApprovalView { scene, card: &card, sealed: id.input() };
-        let asking = waterfall.run(view, || Box::pin(std::future::ready(Ok(ApprovalOutcome::Unavailable))));
         tokio::select! {
             biased;
             // An answer that is there wins; a late one is discarded with the future.
-            answer = asking => answer,
-            _ = scene.cancel.cancelled() => Ok(ApprovalOutcome::Cancelled),
+            answer = answerer::ask(waterfall, view) => answer,
+            _ = scene.cancel.cancelled() => Ok((ApprovalOutcome::Cancelled, None)),
         }
     };
-    let outcome = answered.unwrap_or_else(|fault| {
+    let (outcome, by) = answered.unwrap_or_else(|fault| {
         tracing::warn!(%fault, "an approval answerer failed; nobody is taken to have answered");
-        ApprovalOutcome::Unavailable
+        (ApprovalOutcome::Unavailable, None)
     });
-    let decided = ApprovalDecided { turn: turn.number, id: question, by: None, outcome: outcome.clone() };
+    let decided = ApprovalDecided { turn: turn.number, id: question, by, outcome: outcome.clone() };
     if let Err(fault) = scene.log.append_core(&decided) {
         return Approved::Defect(format!("the answer could not be recorded: {fault}"));
     }

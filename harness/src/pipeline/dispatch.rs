@@ -128,6 +128,8 @@ struct Core<'a> {
     deferred: Mutex<Vec<ContextMessage>>,
     /// The definition that the name meant when the body was last started.
     current: Mutex<Arc<Definition>>,
+    /// The first defect of a wrapper; no wrapper further out can make anything else of it.
+    fault: Mutex<Option<String>>,
 }
 
 impl<'a> Dispatching<'a> {
@@ -176,8 +178,13 @@ fn proceed<'a>(core: &'a Core<'a>, wrappers: &'a [Arc<dyn Wrapper>], cancel: Can
             Ok(Err(fault)) => fault.to_string(),
             Err(panic) => format!("{name}: panicked: {panic}"),
         };
-        Attempt::failing(ToolFailure::coded("WrapperError", "WRAPPER_FAULT", fault), Failing::Defect)
+        core.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| fault.clone());
+        Attempt::failing(wrapper_fault(fault), Failing::Defect)
     })
+}
+
+fn wrapper_fault(what: String) -> ToolFailure {
+    ToolFailure::coded("WrapperError", "WRAPPER_FAULT", what)
 }
 
 /// What the name means right before the body starts: a wrapper may have taken the tool away or put another in its
@@ -307,6 +314,7 @@ pub async fn dispatch(permit: Permit, scene: Scene<'_>) -> Candidate {
         started: AtomicBool::new(false),
         deferred: Mutex::new(Vec::new()),
         current: Mutex::new(Arc::clone(&definition)),
+        fault: Mutex::new(None),
     };
     let wrappers = scene.context.wrappers();
     let began = Instant::now();
@@ -316,13 +324,21 @@ pub async fn dispatch(permit: Permit, scene: Scene<'_>) -> Candidate {
         () = scene.cancel.past(LISTENER_GRACE) => {
             let s = LISTENER_GRACE.as_secs();
             let why = format!("a wrapper did not stop within {s} s of the cancellation and was given up");
-            Attempt::failing(ToolFailure::coded("WrapperError", "WRAPPER_FAULT", why), Failing::Defect)
+            Attempt::failing(wrapper_fault(why), Failing::Defect)
         }
     };
     let took = began.elapsed();
     let started = core.started.load(Ordering::Acquire);
     let mut contexts = std::mem::take(&mut *core.deferred.lock().unwrap_or_else(PoisonError::into_inner));
     contexts.extend(attempt.contexts.iter().cloned());
+    // A defect fails closed, as at every point: what an outer wrapper made of it does not count.
+    let defect = core.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let attempt = match defect {
+        Some(fault) => {
+            Attempt { contexts: attempt.contexts, ..Attempt::failing(wrapper_fault(fault), Failing::Defect) }
+        }
+        None => attempt,
+    };
     let concludes = attempt.concludes && attempt.canonical == Some(id.token());
     // What never started is nobody's own result.
     let own = if started { Origin::Body } else { Origin::Cancelled };

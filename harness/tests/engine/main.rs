@@ -12,6 +12,7 @@
 
 mod batches;
 mod cancellation;
+mod closed;
 mod course;
 mod dispatch;
 mod endings;
@@ -22,6 +23,7 @@ mod hangs;
 mod interleavings;
 mod kill_matrix;
 mod kit;
+mod notices;
 mod presentation;
 mod rebuild;
 mod registry;

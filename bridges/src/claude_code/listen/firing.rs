@@ -62,14 +62,14 @@ pub(super) fn plain_word(_: &str, heard: &Heard) -> &'static str {
 impl Bridge {
     /// Whether any handler of an event is configured.
     pub(super) fn has(&self, event: Event) -> bool {
-        self.handlers.of(event).next().is_some()
+        self.handlers.current().of(event).next().is_some()
     }
 
     /// Runs what is to run.
     pub(super) async fn fire(&self, it: Occurrence<'_>) -> Result<Fired, ListenerFault> {
         let event = it.own.event();
         let scene = it.scene;
-        let plan = plan(&self.handlers, Occasion { event, subjects: it.subjects, call: it.call });
+        let plan = plan(&self.handlers.current(), Occasion { event, subjects: it.subjects, call: it.call });
         self.say_unrunnable(&it, &plan.unrunnable).await;
         let mut fired = Fired { ran: Vec::new(), unrunnable: plan.unrunnable.clone() };
         if plan.runs.is_empty() {
@@ -175,7 +175,9 @@ pub(in crate::claude_code) fn default_limit(event: Event) -> Duration {
         | Event::PermissionRequest
         | Event::PostToolUse
         | Event::PostToolUseFailure
-        | Event::Stop => Duration::from_secs(600),
+        | Event::Stop
+        | Event::Notification
+        | Event::ConfigChange => Duration::from_secs(600),
     }
 }
 

@@ -25,6 +25,7 @@ impl Observer<SessionStart> for Mounted {
         let Some(slowest) = self
             .0
             .handlers
+            .current()
             .of(Event::SessionStart)
             .map(|h| h.timeout.unwrap_or_else(|| default_limit(Event::SessionStart)))
             .max()

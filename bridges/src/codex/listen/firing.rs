@@ -43,7 +43,7 @@ impl Fired {
 impl Bridge {
     /// Whether any handler of an event is configured.
     pub(super) fn has(&self, event: Event) -> bool {
-        self.handlers.of(event).next().is_some()
+        self.handlers.current().of(event).next().is_some()
     }
 
     /// Runs what is to run.
@@ -56,7 +56,7 @@ impl Bridge {
         own: Own<'_>,
     ) -> Result<Fired, ListenerFault> {
         let event = own.event();
-        let plan = plan(&self.handlers, Occasion { event, subjects, call: None });
+        let plan = plan(&self.handlers.current(), Occasion { event, subjects, call: None });
         for handler in &plan.unrunnable {
             let text = format!("the hook `{}` ({}) cannot be run here", handler.label(), handler.place());
             scene.tell(NoticeLevel::Warning, hook, text).await;

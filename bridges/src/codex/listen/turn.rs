@@ -24,7 +24,8 @@ const SLACK: Duration = Duration::from_secs(10);
 
 impl Observer<SessionStart> for Mounted {
     fn observe(&self, view: &SessionStartView<'_>) {
-        let limits = self.0.handlers.of(Event::SessionStart).map(|h| h.timeout.unwrap_or(DEFAULT_LIMIT));
+        let handlers = self.0.handlers.current();
+        let limits = handlers.of(Event::SessionStart).map(|h| h.timeout.unwrap_or(DEFAULT_LIMIT));
         let Some(slowest) = limits.max() else { return };
         let bridge = Arc::clone(&self.0);
         let (scene, source) = (view.scene.clone(), view.source);
