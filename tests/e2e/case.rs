@@ -20,7 +20,7 @@ use expect::Expect;
 use setting::Entry;
 
 /// What every run may use unasked, unless the case says otherwise.
-const ALLOWED: [&str; 8] = ["Bash", "Read", "Edit", "Write", "MultiEdit", "Glob", "Grep", "TodoWrite"];
+const ALLOWED: [&str; 9] = ["Bash", "Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "TodoWrite"];
 
 /// One case.
 #[derive(Debug, Deserialize)]

@@ -54,6 +54,7 @@ macro_rules! chapters {
 }
 
 chapters! {
+    files_are_read_and_changed_as_what_they_are = "files";
     settings_are_found_and_loaded = "settings";
     hooks_read_whole_payloads = "payloads";
     hooks_have_their_folder_and_environment = "environment";

@@ -30,8 +30,17 @@ pub(crate) struct FileChange<'a> {
 impl<'a> FileChange<'a> {
     /// Begins a change of the file that the input names.
     pub(crate) fn of(body: &'a BodyView<'a>, observations: &'a Observations) -> Result<Self, ToolFailure> {
-        let path = crate::arguments::path_at(body.input(), "file_path")
-            .ok_or_else(|| ToolFailure::new("file_path is missing"))?;
+        Self::at(body, observations, "file_path")
+    }
+
+    /// The same, of the file that this member names.
+    pub(crate) fn at(
+        body: &'a BodyView<'a>,
+        observations: &'a Observations,
+        member: &str,
+    ) -> Result<Self, ToolFailure> {
+        let path = crate::arguments::path_at(body.input(), member)
+            .ok_or_else(|| ToolFailure::new(format!("{member} is missing")))?;
         Ok(Self { body, observations, path })
     }
 

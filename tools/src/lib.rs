@@ -1,4 +1,4 @@
-//! The built-in tools of sluice: `Bash`, `Read`, `Write`, `Edit`, `MultiEdit`, `Glob`, `Grep` and `TodoWrite`.
+//! The built-in tools of sluice: `Bash`, `Read`, `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `Glob`, `Grep` and `TodoWrite`.
 //!
 //! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; and what
 //! a session has seen of which file ([`observation`]).
@@ -18,6 +18,8 @@ pub mod glob;
 pub mod grep;
 mod hidden;
 pub mod multi_edit;
+mod notebook;
+pub mod notebook_edit;
 pub mod observation;
 mod patch;
 pub mod read;
@@ -43,6 +45,7 @@ pub fn builtin(config: BashConfig, observations: &Arc<Observations>) -> Vec<Arc<
         Arc::new(write::Write::new(Arc::clone(observations))),
         Arc::new(edit::Edit::new(Arc::clone(observations))),
         Arc::new(multi_edit::MultiEdit::new(Arc::clone(observations))),
+        Arc::new(notebook_edit::NotebookEdit::new(Arc::clone(observations))),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(todo::TodoWrite),

@@ -47,7 +47,7 @@ impl Viewer {
     }
 }
 
-/// The service that Read, Write, Edit and MultiEdit share.
+/// The service that the tools for files share.
 #[derive(Debug, Default)]
 pub struct Observations {
     seen: Mutex<HashMap<Viewer, HashMap<FileKey, FileVersion>>>,
@@ -151,11 +151,15 @@ impl Listener<PostExecute> for SecondLook {
         Box::pin(async move {
             let answer = next.delegate().await;
             let call = view.call();
-            let changes_a_file = matches!(call.name(), "Write" | "Edit" | "MultiEdit");
-            if changes_a_file
+            let member = match call.name() {
+                "Write" | "Edit" | "MultiEdit" => Some("file_path"),
+                "NotebookEdit" => Some("notebook_path"),
+                _ => None,
+            };
+            if let Some(member) = member
                 && view.origin() == Origin::Body
                 && let PostResult::Success(_) = view.result()
-                && let Some(path) = path_at(call.input(), "file_path")
+                && let Some(path) = path_at(call.input(), member)
             {
                 self.observations.refresh_after(view.scene(), &path).await;
             }

@@ -1,9 +1,14 @@
-//! `Read`: a window of a text file, by lines.
+//! `Read`: a window of a text file by lines, of a notebook by cells, or an image.
 //!
-//! The value is Claude Code's; its `content` is the file's own text but for a byte order mark and overlong lines. A
+//! Images are told by their bytes ([`image`]), notebooks by their name and content ([`cells`]). A text's value is Claude
+//! Code's; its `content` is the file's own text but for a byte order mark and overlong lines. A
 //! text is counted by its line ends, so one that ends with a newline has an empty last line (as captured). Reading
 //! makes the file known to the session (R-404).
 
+mod cells;
+mod image;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -33,9 +38,15 @@ pub struct Read {
 }
 
 #[derive(Serialize)]
-struct ReadValue {
+struct ReadValue<F> {
     r#type: &'static str,
-    file: FileWindow,
+    file: F,
+}
+
+impl<F: Serialize> ReadValue<F> {
+    fn json(r#type: &'static str, file: F) -> Result<Json, ToolFailure> {
+        Json::of(&Self { r#type, file }).map_err(|fault| failure::of_value(&fault))
+    }
 }
 
 /// What is shown of a file.
@@ -71,6 +82,18 @@ impl Read {
         }
         let file = match files.read_text(&path, LARGEST_FILE, scene.cancel).await {
             Ok(file) => file,
+            Err(fault @ FileFault::NotText { .. }) => {
+                let file = match files.read_bytes(&path, image::LARGEST_IMAGE, scene.cancel).await {
+                    Ok(file) => file,
+                    Err(too_large @ FileFault::TooLarge { .. }) if image::may_be_one(&path) => {
+                        return Err(failure::of_file(&too_large, &cwd));
+                    }
+                    Err(_) => return Err(failure::of_file(&fault, &cwd)),
+                };
+                let image = image::image(&file.bytes).ok_or_else(|| failure::of_file(&fault, &cwd))?;
+                self.observations.note(scene, &path, &file.stat, Access::Read);
+                return ReadValue::json("image", image);
+            }
             Err(fault) => {
                 if matches!(fault, FileFault::NotFound { .. }) {
                     self.observations.note_absence(scene, &path);
@@ -80,10 +103,20 @@ impl Read {
         };
         let offset = usize::try_from(whole_at(body.input(), "offset").unwrap_or(1)).unwrap_or(usize::MAX).max(1);
         let limit = usize::try_from(whole_at(body.input(), "limit").unwrap_or(MOST_LINES as u64)).unwrap_or(MOST_LINES);
-        let window = window(text_at(body.input(), "file_path"), &file.text, offset, limit)?;
+        let name = text_at(body.input(), "file_path");
+        // A notebook that cannot be read as one is shown as the text that it is.
+        let notebook = is_notebook(&path).then(|| crate::notebook::cells(file.text.trim_start_matches('\u{feff}')));
+        let value = match notebook {
+            Some(Ok(all)) => ReadValue::json("notebook", cells::window(name, all, offset, limit)?)?,
+            Some(Err(_)) | None => ReadValue::json("text", window(name, &file.text, offset, limit)?)?,
+        };
         self.observations.note(scene, &path, &file.stat, Access::Read);
-        Json::of(&ReadValue { r#type: "text", file: window }).map_err(|fault| failure::of_value(&fault))
+        Ok(value)
     }
+}
+
+fn is_notebook(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
 }
 
 fn window(path: &str, text: &str, offset: usize, limit: usize) -> Result<FileWindow, ToolFailure> {
@@ -135,7 +168,8 @@ impl Tool for Read {
     fn description(&self) -> &str {
         "Reads a text file and returns its lines, each after its number and a tab. Shows up to 2000 lines from the \
          start, or from line `offset` (counted from 1), and at most `limit` of them. Lines over 2000 characters are \
-         cut. A file must be read before Edit, MultiEdit or Write may change it."
+         cut. Shows images (PNG, JPEG, GIF, WebP), and Jupyter notebooks as cells with their outputs, where `offset` \
+         and `limit` count cells. A file must be read before Edit, MultiEdit, NotebookEdit or Write may change it."
     }
 
     fn parameters(&self) -> Json {
@@ -151,24 +185,35 @@ impl Tool for Read {
     }
 
     fn output(&self) -> Json {
-        schema(&json!({
+        let value = |kind: &str, file: serde_json::Value| {
+            json!({
+                "type": "object",
+                "properties": {"type": {"type": "string", "const": kind}, "file": file},
+                "required": ["type", "file"]
+            })
+        };
+        let text = json!({
             "type": "object",
             "properties": {
-                "type": {"type": "string", "const": "text"},
-                "file": {
-                    "type": "object",
-                    "properties": {
-                        "filePath": {"type": "string"},
-                        "content": {"type": "string"},
-                        "numLines": {"type": "integer"},
-                        "startLine": {"type": "integer"},
-                        "totalLines": {"type": "integer"}
-                    },
-                    "required": ["filePath", "content", "numLines", "startLine", "totalLines"]
-                }
+                "filePath": {"type": "string"},
+                "content": {"type": "string"},
+                "numLines": {"type": "integer"},
+                "startLine": {"type": "integer"},
+                "totalLines": {"type": "integer"}
             },
-            "required": ["type", "file"]
-        }))
+            "required": ["filePath", "content", "numLines", "startLine", "totalLines"]
+        });
+        let image = json!({
+            "type": "object",
+            "properties": {
+                "base64": {"type": "string"},
+                "type": {"type": "string"},
+                "originalSize": {"type": "integer"}
+            },
+            "required": ["base64", "type", "originalSize"]
+        });
+        let alternatives = [value("text", text), value("image", image), value("notebook", cells::schema())];
+        schema(&json!({ "oneOf": alternatives }))
     }
 
     fn normalise(&self, mut arguments: JsonObject, session: &SessionFacts) -> Result<JsonObject, String> {
@@ -194,8 +239,13 @@ impl Tool for Read {
         Box::pin(async move { self.run(&body).await })
     }
 
-    fn render(&self, _input: &Json, value: &Json) -> Content {
+    fn render(&self, input: &Json, value: &Json) -> Content {
         let file = value.view().get("file");
+        match text_at(value, "type") {
+            "image" => return image::render(text_at(input, "file_path"), file),
+            "notebook" => return cells::render(file),
+            _ => {}
+        }
         let number = |key: &str| file.and_then(|f| f.get(key)).and_then(serde_json::Value::as_u64).unwrap_or(0);
         let content = file.and_then(|f| f.get("content")).and_then(serde_json::Value::as_str).unwrap_or_default();
         let (first, total) = (number("startLine").max(1), number("totalLines"));
