@@ -113,6 +113,8 @@ async fn r_087_arguments_that_cannot_be_sealed_beat_a_cancel() {
     let agent = rig.agent();
     prompt(&agent, &cancel).await;
     assert_eq!(code(&results(&agent)[1]), Some("INVALID_ARGS"));
+    // The cancelling call went through the stages up to its body; the other one met no policy.
+    assert_eq!(rig.counts.tally(), [1, 1, 1, 1, 1, 2, 2]);
 }
 
 #[tokio::test]
@@ -363,8 +365,9 @@ async fn r_102_a_started_body_is_awaited_after_a_cancel() {
             })
         }),
     );
-    let (result, _) = cancelled_call(&rig, &cancel).await;
+    let (result, tally) = cancelled_call(&rig, &cancel).await;
     assert_eq!(code(&result), Some(RUNNING));
+    assert_eq!(tally, [1; 7]);
     ended.try_recv().expect("the body was abandoned");
 }
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sluice_harness::agent::{Agent, TurnEnd};
+use sluice_harness::agent::{Agent, TurnEnd, TurnReport};
 use sluice_harness::cancel::Cancel;
+use sluice_harness::content::Block;
 use sluice_harness::context::Rank;
 use sluice_harness::ids::SessionId;
 use sluice_harness::json::Json;
@@ -22,13 +23,19 @@ use sluice_harness::tool::Concurrency;
 use tempfile::TempDir;
 
 use crate::kit::{Custom, on};
-use crate::rig::{Play, Rig, WATCHDOG, bump, prompt};
+use crate::rig::{Play, Rig, WATCHDOG, bump};
 use crate::validity::assert_provider_valid;
 
 const DIR: &str = "ENGINE_CHILD_DIR";
 
 /// Longer than the other process may make a file.
 const TOO_LONG: usize = 200_000;
+
+/// A prompt whose turn cannot be kept: what is in the log is another test's matter.
+async fn prompt(agent: &Agent, cancel: &Cancel) -> TurnReport {
+    let turn = agent.prompt(vec![Block::text("go")], cancel);
+    tokio::time::timeout(WATCHDOG, turn).await.expect("the turn hangs")
+}
 
 fn child_dir() -> Option<PathBuf> {
     std::env::var_os(DIR).map(PathBuf::from)

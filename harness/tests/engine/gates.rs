@@ -267,6 +267,7 @@ async fn r_068_an_answerer_sees_the_sealed_arguments_and_the_log_of_questions_do
     });
     let one = one(&rig, "probe", r#"{"n":42}"#).await;
     assert_eq!(text(&one.result), "ran");
+    assert_eq!(rig.counts.tally(), ALL);
     let events = one.agent.log().since(Seq(0));
     let questions: Vec<_> = events.iter().filter(|e| e.kind.starts_with("approval/")).collect();
     assert_eq!(questions.len(), 2);
@@ -470,9 +471,13 @@ async fn r_036_r_038_what_the_log_says_ran_is_what_ran_digit_for_digit() {
 #[tokio::test]
 async fn contexts_of_pre_execute_are_kept_on_every_lane() {
     type Answer = fn() -> PreAnswer;
-    let lanes: [(&str, Answer); 4] =
-        [("allow", allow), ("deny", || deny("no")), ("ask", || ask(None, AskOrigin::Rule)), ("guard", allow)];
-    for (lane, answer) in lanes {
+    let lanes: [(&str, Answer, [usize; 7]); 4] = [
+        ("allow", allow, ALL),
+        ("deny", || deny("no"), NO_BODY),
+        ("ask", || ask(None, AskOrigin::Rule), NO_BODY),
+        ("guard", allow, GUARDED),
+    ];
+    for (lane, answer, tally) in lanes {
         let rig = Rig::new();
         rig.probe("probe", answers("ok"));
         rig.pre(Rank::NORMAL, move |_, _| ready(Ok(PreAnswer { contexts: vec![context("kept")], ..answer() })));
@@ -481,6 +486,7 @@ async fn contexts_of_pre_execute_are_kept_on_every_lane() {
         }
         let one = one(&rig, "probe", "{}").await;
         assert_eq!(logged_contexts(&one.agent), ["kept"], "{lane}");
+        assert_eq!(rig.counts.tally(), tally, "{lane}");
         let kinds = crate::rig::kinds(&one.agent);
         let (result, context) = (
             kinds.iter().position(|k| k == "tool/result").unwrap(),

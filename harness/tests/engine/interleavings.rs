@@ -2,8 +2,9 @@
 //!
 //! Every order of completions that a cap from 1 to 5 allows is played for up to five calls, each time with as many bodies
 //! running as the cap lets run. With a place for every call the whole sequence must be the same but for ids of turns and
-//! times. With fewer, a call is written when a place becomes free, which depends on who ended: the calls among
-//! themselves, and everything else among itself, must then be the same.
+//! times. With fewer, a call is written when a place becomes free, so the order of completions may move calls between
+//! results, and nothing else: the calls among themselves, and everything else among itself, must be the same, and where
+//! each call stands must be what the rules on places and on ready results make of that order.
 //!
 //! `SLUICE_TEST_LONG=N` plays batches of up to two more calls.
 
@@ -48,6 +49,29 @@ fn choices(left: usize, cap: usize) -> Vec<Vec<usize>> {
     all
 }
 
+/// The one order of calls and results that the rules allow when bodies are let go by these choices: ready results are
+/// committed before a further call starts, and a call starts as soon as fewer than `cap` bodies run.
+fn ruled(count: usize, cap: usize, chosen: &[usize]) -> Vec<String> {
+    let (mut order, mut running, mut done): (Vec<String>, Vec<usize>, Vec<bool>) =
+        (Vec::new(), Vec::new(), vec![false; count]);
+    let (mut started, mut committed) = (0, 0);
+    let mut choices = chosen.iter();
+    while committed < count {
+        if done[committed] {
+            order.push(format!("result {}", IDS[committed]));
+            committed += 1;
+        } else if started < count && running.len() < cap {
+            order.push(format!("call {}", IDS[started]));
+            running.push(started);
+            started += 1;
+        } else {
+            let ended = running.remove(*choices.next().unwrap());
+            done[ended] = true;
+        }
+    }
+    order
+}
+
 type Waiting = Arc<Mutex<Vec<Option<oneshot::Sender<()>>>>>;
 
 /// Plays one batch whose bodies are let go by these choices. Returns what is durable of it, and the order in which the
@@ -79,6 +103,7 @@ async fn batch(count: usize, cap: usize, chosen: Vec<usize>) -> (Vec<String>, Ve
     let calls = (0..count).map(|n| (IDS[n], "t", ARGUMENTS[n])).collect();
     rig.plays([Play::Calls(calls), Play::Text("done")]);
     let agent = rig.agent();
+    let played = chosen.clone();
     let releasing = async {
         for (at, choice) in chosen.into_iter().enumerate() {
             // As many as can run at once do run before one is let go.
@@ -106,6 +131,8 @@ async fn batch(count: usize, cap: usize, chosen: Vec<usize>) -> (Vec<String>, Ve
     assert_eq!(logged_contexts(&agent), contexts);
     // Calls are written as they start, which depends on when places become free; each list has its own order.
     let events = agent.log().since(Seq(0));
+    let order: Vec<String> = events.iter().filter_map(|e| placed(e)).collect();
+    assert_eq!(order, ruled(count, cap, &played), "{count} calls, cap {cap}, {played:?}");
     let is_call = |e: &&Arc<sluice_harness::log::Logged>| e.decode::<ToolCall>().is_some();
     if cap >= count {
         // No call waits for a place, so the whole sequence is one and the same.
@@ -117,6 +144,12 @@ async fn batch(count: usize, cap: usize, chosen: Vec<usize>) -> (Vec<String>, Ve
     durable.extend(events.iter().filter(|e| !is_call(e)).map(|e| plain(e)));
     let ended = ended.lock().unwrap().clone();
     (durable, ended)
+}
+
+/// Where a call or a result stands.
+fn placed(event: &sluice_harness::log::Logged) -> Option<String> {
+    let call = || event.decode::<ToolCall>().map(|call| format!("call {}", call.call_id));
+    event.decode::<ToolResult>().map(|result| format!("result {}", result.call_id)).or_else(call)
 }
 
 /// An event without the ids of turns, times and positions.

@@ -13,6 +13,7 @@
 mod batches;
 mod cancellation;
 mod closed;
+mod counts;
 mod course;
 mod dispatch;
 mod endings;

@@ -13,7 +13,7 @@ use sluice_harness::content::{Block, plain_text};
 use sluice_harness::context::{Context, Rank};
 use sluice_harness::ids::{Seq, SessionId};
 use sluice_harness::json::Json;
-use sluice_harness::log::event::{FORMAT_VERSION, Header, ToolCall, ToolResult};
+use sluice_harness::log::event::{FORMAT_VERSION, Header, ToolCall, ToolResult, TurnStart};
 use sluice_harness::log::{SessionLog, now_rfc3339};
 use sluice_harness::permission::{Mode, PermissionStore};
 use sluice_harness::pipeline::{Attempt, Frozen};
@@ -410,9 +410,21 @@ impl Rig {
     }
 }
 
-/// Prompts under the watchdog.
+/// Prompts under the watchdog; however the turn ended, every call of it then has its one result in the log.
 pub(crate) async fn prompt(agent: &Agent, cancel: &Cancel) -> TurnReport {
-    tokio::time::timeout(WATCHDOG, agent.prompt(vec![Block::text("go")], cancel)).await.expect("the turn hangs")
+    let turn = agent.prompt(vec![Block::text("go")], cancel);
+    let report = tokio::time::timeout(WATCHDOG, turn).await.expect("the turn hangs");
+    assert_one_result_each(agent);
+    report
+}
+
+/// Durable calls and results of the last turn: 1 to 1, with equal ids, both in model order.
+pub(crate) fn assert_one_result_each(agent: &Agent) {
+    let Some(TurnStart { turn, .. }) = agent.log().last::<TurnStart>() else { return };
+    let calls = calls(agent).into_iter().filter(|c| c.turn == turn).map(|c| c.call_id);
+    let results = results(agent).into_iter().filter(|r| r.turn == turn).map(|r| r.call_id);
+    let (calls, results): (Vec<_>, Vec<_>) = (calls.collect(), results.collect());
+    assert_eq!(calls, results, "durable calls and results");
 }
 
 /// The durable results in order.

@@ -18,7 +18,7 @@ use crate::fixture::{answer, call_id, create, done, file, folder, id, text_resul
 use crate::validity::assert_provider_valid;
 
 /// How many times as much is done.
-fn long() -> usize {
+pub(crate) fn long() -> usize {
     std::env::var("SLUICE_TEST_LONG").ok().and_then(|n| n.parse().ok()).unwrap_or(1).max(1)
 }
 
