@@ -186,7 +186,34 @@ pub struct ResultCard {
     pub locations: Vec<Location>,
 }
 
-/// A tool.
+/// A tool. One that does not say what it takes, what it gives and how that is read is none (R-001).
+///
+/// ```compile_fail,E0046
+/// # use sluice_harness::json::Json;
+/// # use sluice_harness::tool::{BodyView, CallCard, CallKind, Content, Tool, ToolFailure};
+/// # use sluice_harness::Fut;
+/// struct NoOutput;
+/// impl Tool for NoOutput {
+///     fn name(&self) -> &str {
+///         "no-output"
+///     }
+///     fn description(&self) -> &str {
+///         "gives what it does not declare"
+///     }
+///     fn parameters(&self) -> Json {
+///         Json::empty_object()
+///     }
+///     fn execute<'a>(&'a self, _: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
+///         Box::pin(std::future::ready(Ok(Json::null())))
+///     }
+///     fn render(&self, _: &Json, _: &Json) -> Content {
+///         Content::new()
+///     }
+///     fn present_call(&self, _: &Json) -> CallCard {
+///         CallCard { title: String::new(), kind: CallKind::Other, items: Vec::new(), locations: Vec::new() }
+///     }
+/// }
+/// ```
 pub trait Tool: Send + Sync + 'static {
     /// Its name, as models, rules and hook matchers know it.
     fn name(&self) -> &str;

@@ -79,7 +79,7 @@ fn r_234_turns_and_steps_are_enclosed_and_numbered() {
 }
 
 #[test]
-fn r_234_a_result_answers_one_open_call_of_its_step() {
+fn r_232_r_234_a_result_cites_and_answers_one_open_call_of_its_step() {
     let calls = [TURN, STEP, ASKS_A, CALL_A];
     refused(&[TURN, STEP], RESULT_A, "no call `a`");
     refused(&[TURN, STEP, ASKS_A], RESULT_A, "never recorded");
@@ -93,6 +93,39 @@ fn r_234_a_result_answers_one_open_call_of_its_step() {
         .replace("\"call_seq\":3", "\"call_seq\":null");
     book(&[TURN, STEP, ASKS_A, &not_started, STEP_END, TURN_END]);
     refused(&[TURN, STEP, ASKS_A, &not_started], CALL_A, "duplicate a");
+}
+
+#[test]
+fn r_233_a_message_names_its_speaker_and_holds_only_what_that_one_may_say() {
+    const SAID: &str = r#"user/message {"turn":1,"source":"user","content":[{"type":"text","text":"x"}]}"#;
+    const ADDED: &str = r#"context/message {"turn":1,"source":"s","role":"system","text":"x"}"#;
+    const USE: &str = r#"{"type":"tool_use","id":"b","name":"Read","input":{}}"#;
+    const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"b","content":[],"is_error":false}"#;
+    let text = r#"{"type":"text","text":"x"}"#;
+    book(&[TURN, SAID, ADDED, STEP, ASKS_A]);
+    for block in [USE, RESULT] {
+        refused(&[TURN], &SAID.replace(text, block), "neither calls nor results");
+    }
+    refused(
+        &[TURN, STEP],
+        &ASKS_A.replace(r#"{"type":"tool_use","id":"a","name":"Read","input":{}}"#, RESULT),
+        "no results",
+    );
+    for role in ["assistant", "tool"] {
+        refused(&[TURN], &ADDED.replace("system", role), "neither for the model nor for a tool");
+    }
+    for (event, open, field) in [
+        (SAID, &[TURN][..], r#""source":"user","#),
+        (ADDED, &[TURN], r#""source":"s","#),
+        (ADDED, &[TURN], r#""role":"system","#),
+        (ASKS_A, &[TURN, STEP], r#""provider":"p","#),
+        (ASKS_A, &[TURN, STEP], r#""model":"m","#),
+        (RESULT_A, &[TURN, STEP, ASKS_A, CALL_A], r#""call_id":"a","#),
+    ] {
+        refused(open, &event.replace(field, ""), "malformed");
+    }
+    refused(&[TURN], &SAID.replace(r#"[{"type":"text","text":"x"}]"#, r#""x""#), "malformed");
+    refused(&[TURN, STEP, ASKS_A, CALL_A], &RESULT_A.replace(r#""call_id":"a""#, r#""call_id":"b""#), "no call `b`");
 }
 
 #[test]

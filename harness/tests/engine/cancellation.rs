@@ -118,7 +118,7 @@ async fn r_087_arguments_that_cannot_be_sealed_beat_a_cancel() {
 }
 
 #[tokio::test]
-async fn r_088_a_cancel_during_an_allowing_pre_execute_still_asks_the_guards() {
+async fn r_070_r_088_a_cancel_during_an_allowing_pre_execute_still_asks_the_guards() {
     for (guarded, expected, denied) in
         [(false, "Error: tool call aborted before dispatch", None), (true, "Error: no", Some(DeniedBy::Guard))]
     {

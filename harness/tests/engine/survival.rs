@@ -161,7 +161,7 @@ async fn r_201_r_216_a_panicking_model_ends_the_turn_without_a_retry_and_keeps_w
 }
 
 #[tokio::test]
-async fn a_turn_without_any_model_says_so_and_the_next_one_may_have_it() {
+async fn r_210_a_turn_without_any_model_says_so_and_the_next_one_may_have_it() {
     let root = sluice_harness::context::Context::root("bare");
     let rig = Rig::new();
     let bare = Rig { root, ..rig };

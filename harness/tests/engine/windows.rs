@@ -224,3 +224,79 @@ async fn r_196_r_197_in_the_stream_what_was_visible_is_saved_and_calls_are_dropp
         assert_eq!(roles, expected, "{name}");
     }
 }
+
+#[tokio::test]
+async fn r_194_the_first_cause_of_a_cancellation_stays_and_an_idle_one_arms_nothing() {
+    let (rig, cancel) = (Rig::new(), Cancel::new());
+    let fires = cancel.clone();
+    rig.probe(
+        "fires",
+        Arc::new(move |_| {
+            assert!(fires.cancel(CancelCause::User));
+            assert!(!fires.cancel(CancelCause::Disposed), "the second cause is not the first");
+            ready(Ok(crate::kit::json(r#""ok""#)))
+        }),
+    );
+    rig.plays([Play::Calls(vec![("c1", "fires", "{}")]), Play::Text("next")]);
+    let agent = rig.agent();
+    let report = prompt(&agent, &cancel).await;
+    assert_eq!(report.end, TurnEnd::Cancelled { cause: CancelCause::User });
+    // Fired again between turns, it ends nothing that comes after it.
+    cancel.cancel(CancelCause::Parent);
+    assert_eq!(prompt(&agent, &Cancel::new()).await.text, "next");
+    assert_eq!(rig.counts.tally(), [1; 7]);
+}
+
+#[tokio::test]
+async fn r_195_a_prompt_during_a_cancelled_turns_end_runs_after_it_and_one_during_disposal_never() {
+    let (rig, cancel) = (Rig::new(), Cancel::new());
+    let (fire, (ending, ended)) = (firing(&cancel), tokio::sync::oneshot::channel::<()>());
+    let ended = Arc::new(tokio::sync::Mutex::new(Some(ended)));
+    rig.probe(
+        "slow to end",
+        Arc::new(move |body| {
+            let (fire, ended) = (fire.clone(), Arc::clone(&ended));
+            Box::pin(async move {
+                fire();
+                body.scene().cancel.cancelled().await;
+                ended.lock().await.take().unwrap().await.unwrap();
+                Ok(crate::kit::json(r#""ok""#))
+            })
+        }),
+    );
+    rig.plays([Play::Calls(vec![("c1", "slow to end", "{}")]), Play::Text("after it")]);
+    let agent = rig.agent();
+    let going = Cancel::new();
+    let second = async {
+        cancel.cancelled().await;
+        let next = prompt(&agent, &going);
+        tokio::pin!(next);
+        // It has come while the first turn is still ending.
+        tokio::select! {
+            biased;
+            _ = &mut next => panic!("two turns at once"),
+            () = tokio::task::yield_now() => {}
+        }
+        ending.send(()).unwrap();
+        next.await
+    };
+    let (first, second) = tokio::join!(prompt(&agent, &cancel), second);
+    assert_eq!(first.end, TurnEnd::Cancelled { cause: CancelCause::User });
+    assert_eq!(second.text, "after it");
+    agent.close("other", Duration::from_secs(1)).await.unwrap();
+    let refused = prompt(&agent, &Cancel::new()).await;
+    assert!(matches!(refused.end, TurnEnd::Error { .. }), "{:?}", refused.end);
+    assert_eq!(rig.player.requests.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn r_187_without_limits_a_turn_takes_as_many_steps_as_the_model_wants() {
+    let rig = Rig::new();
+    rig.probe("probe", answers("ok"));
+    rig.plays((0..60).map(|_| Play::Calls(vec![("c", "probe", "{}")])));
+    rig.plays([Play::Text("done")]);
+    let agent = rig.agent();
+    let report = prompt(&agent, &Cancel::new()).await;
+    assert_eq!((report.text.as_str(), report.steps), ("done", 61));
+    assert_eq!(rig.counts.tally(), [60; 7]);
+}

@@ -190,7 +190,15 @@ impl FailureView<'_> {
     }
 }
 
-/// A post-execute answer; made only by the views, so that a value on a failure cannot be written.
+/// A post-execute answer; made only by the views, so that neither a value on a failure nor an answer of no known kind
+/// can be written (R-113, R-117).
+///
+/// ```compile_fail,E0451
+/// # use sluice_harness::point::tools::PostAnswer;
+/// fn made_up(kept: PostAnswer) -> PostAnswer {
+///     PostAnswer { contexts: Vec::new(), ..kept }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct PostAnswer {
     pub(crate) change: PostChange,
