@@ -25,7 +25,7 @@ use crate::fault::Fault;
 
 pub(crate) use environment::Environment;
 pub(crate) use key::Entry;
-pub(crate) use provider::{KeySource, Protocol, Provider};
+pub(crate) use provider::{Dialect, HttpOptions, KeySource, Protocol, Provider};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

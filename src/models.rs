@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sluice_harness::seam::model::Model;
-use sluice_providers::openai::{OpenAiConfig, OpenAiModel, Timeouts};
+use sluice_providers::anthropic::{AnthropicModel, AnthropicOptions};
+use sluice_providers::http::{HttpModelConfig, Timeouts};
+use sluice_providers::openai::OpenAiModel;
 use sluice_providers::script::ScriptModel;
 use sluice_providers::secret::Secret;
 
-use crate::config::{Config, Environment, KeySource, Origin, Protocol, Setting};
+use crate::config::{Config, Dialect, Environment, HttpOptions, KeySource, Origin, Protocol, Setting};
 use crate::fault::{Fault, nearest, words};
 
 /// The variable that makes every script record its requests.
@@ -53,27 +55,54 @@ pub(crate) fn resolve(config: &Config, environment: &Environment, demo: &str) ->
     };
     let model: Arc<dyn Model> = match &provider.protocol {
         Protocol::Script => script(&name.origin, model_name, environment)?,
-        Protocol::OpenAi { base_url, key } => {
+        Protocol::Http { dialect, base_url, key, options } => {
             let api_key = key.as_ref().map(|source| read_key(name, source, environment)).transpose()?;
-            let settings = OpenAiConfig {
+            let settings = HttpModelConfig {
                 name: provider_name.to_owned(),
                 model: model_name.to_owned(),
                 base_url: base_url.clone(),
                 api_key,
                 api_key_env: key.as_ref().and_then(|source| source.variable.clone()),
                 headers: Vec::new(),
-                effort: None,
-                context_window: None,
-                timeouts: Timeouts::default(),
+                effort: options.effort.clone(),
+                context_window: options.context_window,
+                images: takes_images(*dialect, options),
+                timeouts: timeouts(options),
             };
-            let model = OpenAiModel::new(settings).map_err(|error| {
+            let model: Result<Arc<dyn Model>, _> = match dialect {
+                Dialect::OpenAi => OpenAiModel::new(settings).map(|model| Arc::new(model) as _),
+                Dialect::Anthropic => {
+                    let options = AnthropicOptions {
+                        prompt_cache: options.prompt_cache.unwrap_or(true),
+                        thinking_tokens: options.thinking_tokens,
+                    };
+                    AnthropicModel::new(settings, options).map(|model| Arc::new(model) as _)
+                }
+            };
+            model.map_err(|error| {
                 let remedy = format!("correct the provider `{provider_name}` ({})", provider.origin);
                 Fault::config("config-provider", error.to_string(), remedy)
-            })?;
-            Arc::new(model)
+            })?
         }
     };
     Ok(Resolved { model, note: None, key_variables: key_variables(config, Some(provider_name)) })
+}
+
+/// Whether a provider's models take images, said or not.
+pub(crate) fn takes_images(dialect: Dialect, options: &HttpOptions) -> bool {
+    options.images.unwrap_or(match dialect {
+        Dialect::OpenAi => false,
+        Dialect::Anthropic => true,
+    })
+}
+
+fn timeouts(options: &HttpOptions) -> Timeouts {
+    let usual = Timeouts::default();
+    Timeouts {
+        connect: usual.connect,
+        first_byte: options.first_byte.unwrap_or(usual.first_byte),
+        idle: options.idle.unwrap_or(usual.idle),
+    }
 }
 
 /// The parts of `PROVIDER/MODEL`; what follows the first `/` is the provider's own.
@@ -169,7 +198,7 @@ fn key_variables(config: &Config, used: Option<&str>) -> Vec<String> {
     let mut variables: Vec<String> = Vec::new();
     for (name, provider) in &config.providers {
         let counts = provider.origin != Origin::BuiltIn || used == Some(name.as_str());
-        if let (true, Protocol::OpenAi { key: Some(KeySource { variable: Some(variable), .. }), .. }) =
+        if let (true, Protocol::Http { key: Some(KeySource { variable: Some(variable), .. }), .. }) =
             (counts, &provider.protocol)
             && !variables.contains(variable)
         {
@@ -287,14 +316,14 @@ mod tests {
             "",
             "deepsek/deepseek-chat",
             "sluice: `deepsek/deepseek-chat` (--model) names the provider `deepsek`, which is unknown; did you mean \
-             `deepseek`?\n  the providers are deepseek, ollama, openai; add another to /home/.config/sluice/config.toml \
+             `deepseek`?\n  the providers are anthropic, deepseek, ollama, openai; add another to /home/.config/sluice/config.toml \
              as [providers.deepsek] with kind, base_url and api_key_env",
         );
         refused(
             "",
             "gpt-4o",
             "sluice: `gpt-4o` (--model) names no model\n  write script:PATH, script:demo or PROVIDER/MODEL, such as \
-             deepseek/deepseek-chat; the providers are deepseek, ollama, openai",
+             deepseek/deepseek-chat; the providers are anthropic, deepseek, ollama, openai",
         );
         refused(
             "",

@@ -35,6 +35,11 @@ pub enum Block {
         /// What the provider wants back unchanged.
         signature: Option<String>,
     },
+    /// Reasoning that the provider shows to nobody.
+    RedactedThinking {
+        /// What the provider wants back unchanged.
+        data: String,
+    },
     /// An image.
     Image {
         /// Its MIME type.
@@ -80,6 +85,7 @@ pub fn plain_text(blocks: &[Block]) -> String {
         parts.push(match block {
             Block::Text(text) => text.clone(),
             Block::Thinking { .. } => "[thinking content]".to_owned(),
+            Block::RedactedThinking { .. } => "[redacted_thinking content]".to_owned(),
             Block::Image { .. } => "[image content]".to_owned(),
             Block::ToolUse { .. } => "[tool_use content]".to_owned(),
             Block::ToolResult { .. } => "[tool_result content]".to_owned(),
@@ -165,6 +171,7 @@ mod wire {
             match block {
                 Block::Text(text) => Self { text: Some(text), ..Self::of("text") },
                 Block::Thinking { text, signature } => Self { thinking: Some(text), signature, ..Self::of("thinking") },
+                Block::RedactedThinking { data } => Self { data: Some(data), ..Self::of("redacted_thinking") },
                 Block::Image { media_type, data } => {
                     Self { media_type: Some(media_type), data: Some(data), ..Self::of("image") }
                 }
@@ -192,6 +199,7 @@ mod wire {
                     text: wire.thinking.ok_or_else(|| missing("thinking"))?,
                     signature: wire.signature,
                 }),
+                "redacted_thinking" => Ok(Self::RedactedThinking { data: wire.data.ok_or_else(|| missing("data"))? }),
                 "image" => Ok(Self::Image {
                     media_type: wire.media_type.ok_or_else(|| missing("media_type"))?,
                     data: wire.data.ok_or_else(|| missing("data"))?,

@@ -5,11 +5,13 @@
 //! reads an environment variable to configure itself: constructors are handed what they need.
 //!
 //! Read first: [`process::LocalProcesses`], [`files::LocalFiles`], [`search::LocalSearch`], [`script::ScriptModel`],
-//! [`openai::OpenAiModel`].
+//! [`openai::OpenAiModel`], [`anthropic::AnthropicModel`].
 
+pub mod anthropic;
 mod fault;
 pub mod files;
 pub mod host_files;
+pub mod http;
 mod off_thread;
 pub mod openai;
 pub mod process;

@@ -199,6 +199,11 @@ impl Model for ScriptModel {
         self.info.clone()
     }
 
+    /// A script reads no prompt, so it takes whatever comes; its record shows it.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     fn stream<'a>(
         &'a self,
         request: ModelRequest,

@@ -14,7 +14,8 @@ use sluice_harness::json::Json;
 use sluice_harness::seam::model::{
     FaultKind, Model, ModelEvent, ModelFault, ModelRequest, ModelStream, Purpose, Retry, StopReason, ToolSchema, Usage,
 };
-use sluice_providers::openai::{OpenAiConfig, OpenAiModel, Timeouts};
+use sluice_providers::http::{HttpModelConfig, Timeouts};
+use sluice_providers::openai::OpenAiModel;
 use sluice_providers::secret::Secret;
 
 use server::{Act, Server, event, json_answer, stream, stream_of};
@@ -22,8 +23,8 @@ use server::{Act, Server, event, json_answer, stream, stream_of};
 const WATCHDOG: Duration = Duration::from_secs(60);
 const KEY: &str = "sk-very-secret-key";
 
-fn config(base_url: &str) -> OpenAiConfig {
-    OpenAiConfig {
+fn config(base_url: &str) -> HttpModelConfig {
+    HttpModelConfig {
         name: "acme".to_owned(),
         model: "acme-chat".to_owned(),
         base_url: base_url.to_owned(),
@@ -32,6 +33,7 @@ fn config(base_url: &str) -> OpenAiConfig {
         headers: vec![("x-team".to_owned(), Secret::new("hidden-team"))],
         effort: None,
         context_window: Some(1000),
+        images: true,
         timeouts: Timeouts::default(),
     }
 }
@@ -58,7 +60,7 @@ async fn next(stream: &mut Box<dyn ModelStream>) -> Option<Result<ModelEvent, Mo
 }
 
 /// All events, and the fault that ended them if one did.
-async fn ask(config: OpenAiConfig) -> (Vec<ModelEvent>, Option<ModelFault>) {
+async fn ask(config: HttpModelConfig) -> (Vec<ModelEvent>, Option<ModelFault>) {
     let model = OpenAiModel::new(config).unwrap();
     let mut events = Vec::new();
     let cancel = Cancel::new();
@@ -128,7 +130,7 @@ async fn text_reasoning_and_tokens_come_through() {
         "[DONE]",
     ]))
     .await;
-    let usage = Usage { input_tokens: 7, output_tokens: 2, cached_input_tokens: 3 };
+    let usage = Usage { input_tokens: 7, output_tokens: 2, cached_input_tokens: 3, ..Usage::default() };
     assert_eq!(
         events,
         [
@@ -154,7 +156,7 @@ async fn tool_calls_are_put_together_however_they_come() {
         "[DONE]",
     ]))
     .await;
-    let usage = Usage { input_tokens: 1, output_tokens: 1, cached_input_tokens: 1 };
+    let usage = Usage { input_tokens: 1, output_tokens: 1, cached_input_tokens: 1, ..Usage::default() };
     let two = [call(Some("a"), "Bash", r#"{"n":1.10}"#), call(Some("b"), "Read", r#"{"f":2}"#)];
     assert_eq!(events, [&two[..], &[ModelEvent::Usage(usage), stop(StopReason::ToolUse)]].concat());
     // Whole, under one index, from a server that says it merely stopped.
@@ -225,7 +227,7 @@ async fn an_end_is_taken_with_or_without_its_mark() {
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
     let body = r#"{"choices":[{"message":{"content":"a","tool_calls":[{"id":"x","function":{"name":"X","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 0 };
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cached_input_tokens: 0, ..Usage::default() };
     let expected = [text("a"), call(Some("x"), "X", "{}"), ModelEvent::Usage(usage), stop(StopReason::ToolUse)];
     assert_eq!(fine(json_answer(200, &[], body)).await, expected);
 }
@@ -442,7 +444,7 @@ async fn a_next_that_is_dropped_loses_nothing() {
     assert_eq!(said, expected);
 }
 
-async fn sent(request: ModelRequest, config: impl FnOnce(OpenAiConfig) -> OpenAiConfig) -> server::Request {
+async fn sent(request: ModelRequest, config: impl FnOnce(HttpModelConfig) -> HttpModelConfig) -> server::Request {
     let good = stream(&[r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#, "[DONE]"]);
     let server = Server::start(vec![good]);
     let model = OpenAiModel::new(config(self::config(&server.url()))).unwrap();
@@ -493,7 +495,7 @@ async fn the_request_is_encoded_for_the_wire() {
         max_output_tokens: Some(99),
         ..request()
     };
-    let sent = sent(conversation, |c| OpenAiConfig { effort: Some("high".to_owned()), ..c }).await;
+    let sent = sent(conversation, |c| HttpModelConfig { effort: Some("high".to_owned()), ..c }).await;
     assert_eq!(sent.line, "POST /v1/chat/completions HTTP/1.1");
     assert_eq!(sent.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(sent.header("x-team"), Some("hidden-team"));
@@ -511,6 +513,8 @@ async fn the_request_is_encoded_for_the_wire() {
         r#"{"role":"tool","content":"bad","tool_call_id":"2"},"#,
         r#"{"role":"tool","content":"(no result: the call was interrupted)","tool_call_id":"3"},"#,
         r#"{"role":"user","content":"<system-reminder>\ninjected meanwhile\n</system-reminder>"},"#,
+        r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\nShown by a tool:\n</system-reminder>"},"#,
+        r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]},"#,
         r#"{"role":"user","content":"go on"}],"#,
         r#""tools":[{"type":"function","function":{"name":"Bash","description":"Runs","parameters":{"type":"object","maximum":1.0}}}],"#,
         r#""stream":true,"stream_options":{"include_usage":true},"max_tokens":99,"reasoning_effort":"high"}"#,
@@ -521,7 +525,7 @@ async fn the_request_is_encoded_for_the_wire() {
 #[tokio::test]
 async fn the_address_may_be_written_in_several_ways() {
     for ending in ["", "/", "/chat/completions"] {
-        let sent = sent(request(), |c| OpenAiConfig { base_url: format!("{}{ending}", c.base_url), ..c }).await;
+        let sent = sent(request(), |c| HttpModelConfig { base_url: format!("{}{ending}", c.base_url), ..c }).await;
         assert_eq!(sent.line, "POST /v1/chat/completions HTTP/1.1");
         let body: Value = serde_json::from_str(&sent.body).unwrap();
         assert!(body.get("tools").is_none() && body.get("max_tokens").is_none(), "{body}");
@@ -530,7 +534,7 @@ async fn the_address_may_be_written_in_several_ways() {
 
 #[test]
 fn a_configuration_that_cannot_work_is_refused_without_showing_secrets() {
-    let refused = |config: OpenAiConfig| {
+    let refused = |config: HttpModelConfig| {
         let said = OpenAiModel::new(config).err().expect("it was accepted").to_string();
         assert!(said.contains("acme") && !said.contains("hidden"), "{said}");
         said
@@ -538,10 +542,10 @@ fn a_configuration_that_cannot_work_is_refused_without_showing_secrets() {
     for url in ["nonsense", "ftp://host", "http://", "https://user:hidden@host"] {
         assert!(refused(config(url)).contains("base_url"));
     }
-    let bad_key = OpenAiConfig { api_key: Some(Secret::new("hidden\nkey")), ..config("http://h") };
+    let bad_key = HttpModelConfig { api_key: Some(Secret::new("hidden\nkey")), ..config("http://h") };
     assert!(refused(bad_key).contains("ACME_API_KEY"));
     let bad_header =
-        OpenAiConfig { headers: vec![("bad name".to_owned(), Secret::new("hidden"))], ..config("http://h") };
+        HttpModelConfig { headers: vec![("bad name".to_owned(), Secret::new("hidden"))], ..config("http://h") };
     assert!(refused(bad_header).contains("bad name"));
     let shown = format!("{:?} {}", config("http://h"), Secret::new(KEY));
     assert!(!shown.contains(KEY) && !shown.contains("hidden-team"), "{shown}");

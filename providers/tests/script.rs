@@ -87,6 +87,7 @@ fn shown(event: &Result<ModelEvent, ModelFault>) -> String {
     match event {
         Ok(ModelEvent::Thinking(text)) => format!("thinking {text:?}"),
         Ok(ModelEvent::ThinkingSignature(text)) => format!("signature {text:?}"),
+        Ok(ModelEvent::RedactedThinking(data)) => format!("redacted {data:?}"),
         Ok(ModelEvent::Text(text)) => format!("text {text:?}"),
         Ok(ModelEvent::ToolCall { id, name, arguments }) => {
             format!("call {} {name} {arguments}", id.as_deref().unwrap_or("-"))

@@ -60,6 +60,20 @@ pub(crate) enum ProviderEntry {
     ApiKeyEnv(String),
     /// `api_key_file`.
     ApiKeyFile(String),
+    /// `images`.
+    Images(bool),
+    /// `context_window`.
+    ContextWindow(u64),
+    /// `effort`.
+    Effort(String),
+    /// `thinking_tokens`.
+    ThinkingTokens(u64),
+    /// `prompt_cache`.
+    PromptCache(bool),
+    /// `first_byte_timeout`.
+    FirstByteTimeout(Duration),
+    /// `idle_timeout`.
+    IdleTimeout(Duration),
 }
 
 /// Which protocol a provider speaks.
@@ -69,7 +83,7 @@ pub(crate) enum ProviderKind {
     OpenAi,
     /// Scripts of the script model.
     Script,
-    /// Anthropic's messages: known by name, so that it can be said that it is not there yet.
+    /// Anthropic's messages, and who speaks them too.
     Anthropic,
 }
 
@@ -341,7 +355,7 @@ pub(crate) const PROVIDER_KEYS: &[Key<ProviderEntry>] = &[
         name: "kind",
         variable: None,
         takes: Takes::Word {
-            words: &["openai", "script"],
+            words: &["openai", "anthropic", "script"],
             make: |word| match word {
                 "openai" => Some(ProviderEntry::Kind(ProviderKind::OpenAi)),
                 "script" => Some(ProviderEntry::Kind(ProviderKind::Script)),
@@ -371,5 +385,54 @@ pub(crate) const PROVIDER_KEYS: &[Key<ProviderEntry>] = &[
         variable: None,
         takes: Takes::Text(ProviderEntry::ApiKeyFile),
         meaning: "the file that holds its key, where the variable is not set; relative to this file's folder, `~/` is the home folder",
+    },
+    Key {
+        table: "",
+        name: "images",
+        variable: None,
+        takes: Takes::Switch(ProviderEntry::Images),
+        meaning: "whether its models take images (default: true for kind anthropic and for openai itself)",
+    },
+    Key {
+        table: "",
+        name: "context_window",
+        variable: None,
+        takes: Takes::Count { least: 1, most: u64::MAX, make: |number| Some(ProviderEntry::ContextWindow(number)) },
+        meaning: "tokens of context of its models, where nobody else says it",
+    },
+    Key {
+        table: "",
+        name: "effort",
+        variable: None,
+        takes: Takes::Text(ProviderEntry::Effort),
+        meaning: "the thinking level, in the provider's own word, such as low, medium or high",
+    },
+    Key {
+        table: "",
+        name: "thinking_tokens",
+        variable: None,
+        takes: Takes::Count { least: 1024, most: u64::MAX, make: |number| Some(ProviderEntry::ThinkingTokens(number)) },
+        meaning: "kind anthropic: a budget of reasoning in tokens, for models that take one instead of a level",
+    },
+    Key {
+        table: "",
+        name: "prompt_cache",
+        variable: None,
+        takes: Takes::Switch(ProviderEntry::PromptCache),
+        meaning: "kind anthropic: whether the provider is asked to cache the conversation so far (default: true)",
+    },
+    Key {
+        table: "",
+        name: "first_byte_timeout",
+        variable: None,
+        takes: Takes::Seconds(ProviderEntry::FirstByteTimeout),
+        meaning: "how many seconds an answer may take to begin (default: 120)",
+    },
+    Key {
+        table: "",
+        name: "idle_timeout",
+        variable: None,
+        takes: Takes::Seconds(ProviderEntry::IdleTimeout),
+        meaning: "how many seconds an answer may pause (default: 60)",
     },
 ];

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::key::{PROVIDERS, ProviderEntry, ProviderKind};
 use super::{Origin, Setting};
@@ -22,15 +23,47 @@ pub(crate) struct Provider {
 /// What a provider speaks, and what is needed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Chat completions over HTTP.
-    OpenAi {
+    /// A dialect over HTTP.
+    Http {
+        /// Which.
+        dialect: Dialect,
         /// Where.
         base_url: String,
         /// Where its key is; `None` where it needs none.
         key: Option<KeySource>,
+        /// What else is said of its models.
+        options: HttpOptions,
     },
     /// Its models are scripts.
     Script,
+}
+
+/// A dialect over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Chat completions as OpenAI has them.
+    OpenAi,
+    /// Messages as Anthropic has them.
+    Anthropic,
+}
+
+/// What is said of the models of a provider; what is not said is the dialect's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct HttpOptions {
+    /// Whether they take images.
+    pub(crate) images: Option<bool>,
+    /// Their tokens of context.
+    pub(crate) context_window: Option<u64>,
+    /// The thinking level.
+    pub(crate) effort: Option<String>,
+    /// The budget of reasoning, for [`Dialect::Anthropic`] alone.
+    pub(crate) thinking_tokens: Option<u64>,
+    /// Whether to ask for a cache, for [`Dialect::Anthropic`] alone.
+    pub(crate) prompt_cache: Option<bool>,
+    /// Until an answer begins.
+    pub(crate) first_byte: Option<Duration>,
+    /// Between two pieces of one.
+    pub(crate) idle: Option<Duration>,
 }
 
 /// Where a key is. At least one of the two is named.
@@ -42,11 +75,44 @@ pub(crate) struct KeySource {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The built-in ones: name, address and the variable of the key.
-pub(crate) const BUILT_IN: &[(&str, &str, Option<&str>)] = &[
-    ("deepseek", "https://api.deepseek.com", Some("DEEPSEEK_API_KEY")),
-    ("openai", "https://api.openai.com/v1", Some("OPENAI_API_KEY")),
-    ("ollama", "http://127.0.0.1:11434/v1", None),
+/// A built-in provider.
+struct Preset {
+    name: &'static str,
+    kind: ProviderKind,
+    base_url: &'static str,
+    variable: Option<&'static str>,
+    images: Option<bool>,
+}
+
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: "anthropic",
+        kind: ProviderKind::Anthropic,
+        base_url: "https://api.anthropic.com",
+        variable: Some("ANTHROPIC_API_KEY"),
+        images: None,
+    },
+    Preset {
+        name: "deepseek",
+        kind: ProviderKind::OpenAi,
+        base_url: "https://api.deepseek.com",
+        variable: Some("DEEPSEEK_API_KEY"),
+        images: None,
+    },
+    Preset {
+        name: "openai",
+        kind: ProviderKind::OpenAi,
+        base_url: "https://api.openai.com/v1",
+        variable: Some("OPENAI_API_KEY"),
+        images: Some(true),
+    },
+    Preset {
+        name: "ollama",
+        kind: ProviderKind::OpenAi,
+        base_url: "http://127.0.0.1:11434/v1",
+        variable: None,
+        images: None,
+    },
 ];
 
 /// What the configuration says of a provider so far.
@@ -56,6 +122,10 @@ pub(super) struct Draft {
     base_url: Option<Setting<String>>,
     api_key_env: Option<Setting<String>>,
     api_key_file: Option<Setting<String>>,
+    options: HttpOptions,
+    /// The last option, and the last one that only [`Dialect::Anthropic`] has.
+    option: Option<Setting<&'static str>>,
+    anthropic_option: Option<Setting<&'static str>>,
     first: Option<Origin>,
 }
 
@@ -69,7 +139,41 @@ impl Draft {
             ProviderEntry::BaseUrl(value) => self.base_url = Some(Setting { value, origin }),
             ProviderEntry::ApiKeyEnv(value) => self.api_key_env = Some(Setting { value, origin }),
             ProviderEntry::ApiKeyFile(value) => self.api_key_file = Some(Setting { value, origin }),
+            ProviderEntry::Images(value) => {
+                self.options.images = Some(value);
+                self.note("images", origin);
+            }
+            ProviderEntry::ContextWindow(value) => {
+                self.options.context_window = Some(value);
+                self.note("context_window", origin);
+            }
+            ProviderEntry::Effort(value) => {
+                self.options.effort = Some(value);
+                self.note("effort", origin);
+            }
+            ProviderEntry::FirstByteTimeout(value) => {
+                self.options.first_byte = Some(value);
+                self.note("first_byte_timeout", origin);
+            }
+            ProviderEntry::IdleTimeout(value) => {
+                self.options.idle = Some(value);
+                self.note("idle_timeout", origin);
+            }
+            ProviderEntry::ThinkingTokens(value) => {
+                self.options.thinking_tokens = Some(value);
+                self.anthropic_option = Some(Setting { value: "thinking_tokens", origin: origin.clone() });
+                self.note("thinking_tokens", origin);
+            }
+            ProviderEntry::PromptCache(value) => {
+                self.options.prompt_cache = Some(value);
+                self.anthropic_option = Some(Setting { value: "prompt_cache", origin: origin.clone() });
+                self.note("prompt_cache", origin);
+            }
         }
+    }
+
+    fn note(&mut self, option: &'static str, origin: Origin) {
+        self.option = Some(Setting { value: option, origin });
     }
 }
 
@@ -79,14 +183,16 @@ impl Draft {
 /// When a configured one lacks something, or has an address that is none.
 pub(super) fn all(drafts: BTreeMap<String, Draft>, home: Option<&Path>) -> Result<BTreeMap<String, Provider>, Fault> {
     let mut drafts = drafts;
-    for (name, base_url, variable) in BUILT_IN {
-        let draft = drafts.entry((*name).to_owned()).or_default();
+    for preset in PRESETS {
+        let draft = drafts.entry(preset.name.to_owned()).or_default();
         let built_in = |text: &str| Some(Setting { value: text.to_owned(), origin: Origin::BuiltIn });
-        let takes_preset = draft.kind.as_ref().is_none_or(|kind| kind.value == ProviderKind::OpenAi);
-        if takes_preset {
-            draft.kind.get_or_insert(Setting { value: ProviderKind::OpenAi, origin: Origin::BuiltIn });
-            draft.base_url = draft.base_url.take().or_else(|| built_in(base_url));
-            draft.api_key_env = draft.api_key_env.take().or_else(|| variable.and_then(built_in));
+        if draft.kind.as_ref().is_none_or(|kind| kind.value == preset.kind) {
+            draft.kind.get_or_insert(Setting { value: preset.kind, origin: Origin::BuiltIn });
+            if draft.base_url.is_none() {
+                draft.base_url = built_in(preset.base_url);
+                draft.options.images = draft.options.images.or(preset.images);
+            }
+            draft.api_key_env = draft.api_key_env.take().or_else(|| preset.variable.and_then(built_in));
         }
     }
     drafts.into_iter().map(|(name, draft)| provider(&name, draft, home).map(|provider| (name, provider))).collect()
@@ -97,32 +203,43 @@ fn provider(name: &str, draft: Draft, home: Option<&Path>) -> Result<Provider, F
     let lacks = |key: &str, remedy: &str| {
         Fault::config("config-provider", format!("{origin}: the provider `{name}` has no `{key}`"), remedy)
     };
-    let kind = draft.kind.ok_or_else(|| lacks("kind", "add kind = \"openai\" (or \"script\") to its table"))?;
-    let protocol = match kind.value {
+    let kind = draft
+        .kind
+        .ok_or_else(|| lacks("kind", "add kind = \"openai\" (or \"anthropic\", or \"script\") to its table"))?;
+    let dialect = match kind.value {
+        ProviderKind::OpenAi => Dialect::OpenAi,
+        ProviderKind::Anthropic => Dialect::Anthropic,
         ProviderKind::Script => {
             let useless = [&draft.base_url, &draft.api_key_env, &draft.api_key_file];
-            if let Some(setting) = useless.into_iter().flatten().next() {
+            let useless = useless.into_iter().flatten().map(|setting| &setting.origin);
+            if let Some(origin) = useless.chain(draft.option.iter().map(|setting| &setting.origin)).next() {
                 return Err(Fault::config(
                     "config-provider",
-                    format!("{}: the provider `{name}` plays scripts and has neither address nor key", setting.origin),
+                    format!("{origin}: the provider `{name}` plays scripts and has neither address nor key"),
                     "remove the key, or use kind = \"openai\"",
                 ));
             }
-            Protocol::Script
+            return Ok(Provider { protocol: Protocol::Script, origin });
         }
-        ProviderKind::OpenAi => {
-            let address = draft.base_url.ok_or_else(|| {
-                lacks("base_url", "add its address, such as base_url = \"https://api.example.com/v1\"")
-            })?;
-            check_address(name, &address)?;
-            let variable = draft.api_key_env.map(|setting| setting.value);
-            let file = draft.api_key_file.map(|setting| setting.origin.resolve(&setting.value, home));
-            let named = variable.is_some() || file.is_some();
-            Protocol::OpenAi { base_url: address.value, key: named.then_some(KeySource { variable, file }) }
-        }
-        // Refused where it was read.
-        ProviderKind::Anthropic => return Err(lacks("kind", "use kind = \"openai\" or \"script\"")),
     };
+    if let (Dialect::OpenAi, Some(option)) = (dialect, &draft.anthropic_option) {
+        return Err(Fault::config(
+            "config-provider",
+            format!("{}: the provider `{name}` is of kind \"openai\", which has no `{}`", option.origin, option.value),
+            "remove the key, or use kind = \"anthropic\"",
+        ));
+    }
+    let example = match dialect {
+        Dialect::OpenAi => "add its address, such as base_url = \"https://api.example.com/v1\"",
+        Dialect::Anthropic => "add its address, such as base_url = \"https://api.example.com\"",
+    };
+    let address = draft.base_url.ok_or_else(|| lacks("base_url", example))?;
+    check_address(name, &address)?;
+    let variable = draft.api_key_env.map(|setting| setting.value);
+    let file = draft.api_key_file.map(|setting| setting.origin.resolve(&setting.value, home));
+    let named = variable.is_some() || file.is_some();
+    let key = named.then_some(KeySource { variable, file });
+    let protocol = Protocol::Http { dialect, base_url: address.value, key, options: draft.options };
     Ok(Provider { protocol, origin })
 }
 

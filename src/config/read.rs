@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Origin;
-use super::key::{Entry, KEYS, Key, PROVIDER_KEYS, PROVIDERS, ProviderEntry, ProviderKind, Written};
+use super::key::{Entry, KEYS, Key, PROVIDER_KEYS, PROVIDERS, Written};
 use crate::fault::{Fault, nearest};
 
 /// The entries of a file; none when there is no such file.
@@ -160,12 +160,6 @@ impl Reading<'_> {
                 continue;
             };
             let Some(entry) = self.value(&full_name(&table, word), key, value) else { continue };
-            if entry == ProviderEntry::Kind(ProviderKind::Anthropic) {
-                let cause = format!("`{table}.kind`: providers of the kind \"anthropic\" are not supported yet");
-                let remedy = "use kind = \"openai\" with a base_url that speaks chat completions".to_owned();
-                self.wrong(value.span(), "config-value", cause, remedy);
-                continue;
-            }
             self.push(name.span(), Entry::Provider { name: provider.to_owned(), entry });
         }
     }

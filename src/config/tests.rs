@@ -58,7 +58,10 @@ fn without_any_layer_the_built_in_values_hold() {
     assert_eq!(config.model, None);
     assert_eq!(config.permission_mode, Setting { value: Mode::Default, origin: Origin::BuiltIn });
     assert_eq!(config.retry(), RetryPolicy::default());
-    assert_eq!(config.providers.keys().map(String::as_str).collect::<Vec<_>>(), ["deepseek", "ollama", "openai"]);
+    assert_eq!(
+        config.providers.keys().map(String::as_str).collect::<Vec<_>>(),
+        ["anthropic", "deepseek", "ollama", "openai"]
+    );
     assert!(config.notices.is_empty());
 }
 
@@ -152,7 +155,7 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
         "[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n",
         expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 3: the key `providers.mine.base-url` is unknown; did you mean `providers.mine.base_url`?
-          correct or remove it; the keys in [providers.mine] are kind, base_url, api_key_env, api_key_file"#]],
+          correct or remove it; the keys in [providers.mine] are kind, base_url, api_key_env, api_key_file, images, context_window, effort, thinking_tokens, prompt_cache, first_byte_timeout, idle_timeout"#]],
     );
 }
 
@@ -245,20 +248,32 @@ fn a_provider_that_cannot_be_used_is_an_error() {
     refused(
         "[providers.claude]\nkind = \"anthropic\"\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 2: `providers.claude.kind`: providers of the kind "anthropic" are not supported yet
-          use kind = "openai" with a base_url that speaks chat completions"#]],
+        sluice: /home/me/.config/sluice/config.toml line 2: the provider `claude` has no `base_url`
+          add its address, such as base_url = "https://api.example.com""#]],
+    );
+    refused(
+        "[providers.openai]\nprompt_cache = true\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 2: the provider `openai` is of kind "openai", which has no `prompt_cache`
+          remove the key, or use kind = "anthropic""#]],
+    );
+    refused(
+        "[providers.plays]\nkind = \"script\"\nimages = true\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 3: the provider `plays` plays scripts and has neither address nor key
+          remove the key, or use kind = "openai""#]],
     );
     refused(
         "[providers.mine]\nkind = \"grpc\"\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 2: `providers.mine.kind` must be one of "openai", "script", not `grpc`
+        sluice: /home/me/.config/sluice/config.toml line 2: `providers.mine.kind` must be one of "openai", "anthropic", "script", not `grpc`
           correct the value"#]],
     );
     refused(
         "[providers.mine]\napi_key_env = \"K\"\n",
         expect![[r#"
         sluice: /home/me/.config/sluice/config.toml line 2: the provider `mine` has no `kind`
-          add kind = "openai" (or "script") to its table"#]],
+          add kind = "openai" (or "anthropic", or "script") to its table"#]],
     );
     refused(
         "[providers.mine]\nkind = \"openai\"\n",
@@ -295,7 +310,7 @@ fn a_configured_provider_replaces_a_built_in_one_key_by_key() {
     )]);
     let config = loaded(&folder, &[], &[]).unwrap();
     let source = |name: &str| match &config.providers[name].protocol {
-        Protocol::OpenAi { base_url, key } => (base_url.clone(), key.clone()),
+        Protocol::Http { base_url, key, .. } => (base_url.clone(), key.clone()),
         Protocol::Script => panic!("{name} plays scripts"),
     };
     let key = |variable: Option<&str>, file: Option<&str>| {

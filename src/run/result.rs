@@ -44,8 +44,11 @@ pub(super) struct UsageWire {
 impl From<Usage> for UsageWire {
     fn from(usage: Usage) -> Self {
         Self {
-            input_tokens: usage.input_tokens.saturating_sub(usage.cached_input_tokens),
-            cache_creation_input_tokens: 0,
+            input_tokens: usage
+                .input_tokens
+                .saturating_sub(usage.cached_input_tokens)
+                .saturating_sub(usage.cache_creation_input_tokens),
+            cache_creation_input_tokens: usage.cache_creation_input_tokens,
             cache_read_input_tokens: usage.cached_input_tokens,
             output_tokens: usage.output_tokens,
         }

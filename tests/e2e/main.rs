@@ -14,6 +14,7 @@
     reason = "a test may fail bluntly"
 )]
 
+mod anthropic;
 mod case;
 mod chapters;
 mod crash;

@@ -131,7 +131,11 @@ pub fn prompt_text(content: &[Block]) -> String {
         .iter()
         .filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
-            Block::Thinking { .. } | Block::Image { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+            Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Image { .. }
+            | Block::ToolUse { .. }
+            | Block::ToolResult { .. } => None,
         })
         .collect();
     texts.join("\n")

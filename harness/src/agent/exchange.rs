@@ -40,9 +40,17 @@ pub(super) struct Answer {
 struct Draft {
     message: MessageId,
     content: Vec<Block>,
-    calls: Vec<(Option<String>, String, String)>,
+    calls: Vec<Called>,
     usage: Option<Usage>,
     stop: Option<StopReason>,
+}
+
+/// A call of the answer, and how many blocks of content stood before it.
+struct Called {
+    after: usize,
+    id: Option<String>,
+    name: String,
+    arguments: String,
 }
 
 enum Streamed {
@@ -56,15 +64,21 @@ impl Draft {
         Self { message: MessageId::fresh(), content: Vec::new(), calls: Vec::new(), usage: None, stop: None }
     }
 
+    /// The block that is being streamed; a call ends it.
+    fn open_block(&mut self) -> Option<&mut Block> {
+        let at = self.content.len();
+        if self.calls.last().is_some_and(|call| call.after == at) { None } else { self.content.last_mut() }
+    }
+
     fn text(&mut self, delta: &str) {
-        match self.content.last_mut() {
+        match self.open_block() {
             Some(Block::Text(text)) => text.push_str(delta),
             _ => self.content.push(Block::text(delta)),
         }
     }
 
     fn thinking(&mut self, delta: &str) {
-        match self.content.last_mut() {
+        match self.open_block() {
             Some(Block::Thinking { text, signature: None }) => text.push_str(delta),
             _ => self.content.push(Block::Thinking { text: delta.to_owned(), signature: None }),
         }
@@ -79,7 +93,7 @@ impl Draft {
         self.content.iter().any(|b| match b {
             Block::Text(text) | Block::Thinking { text, .. } => !text.trim().is_empty(),
             Block::Image { .. } => true,
-            Block::ToolUse { .. } | Block::ToolResult { .. } => false,
+            Block::RedactedThinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => false,
         })
     }
 }
@@ -251,11 +265,16 @@ async fn stream(model: &dyn Model, request: ModelRequest, scene: &SessionScene, 
                 scene.live.send(LiveEvent::Thinking { message: draft.message.clone(), delta }).await;
             }
             ModelEvent::ThinkingSignature(proof) => {
-                if let Some(Block::Thinking { signature, .. }) = draft.content.last_mut() {
-                    *signature = Some(proof);
+                match draft.open_block() {
+                    Some(Block::Thinking { signature: signature @ None, .. }) => *signature = Some(proof),
+                    // Of reasoning that was not shown.
+                    _ => draft.content.push(Block::Thinking { text: String::new(), signature: Some(proof) }),
                 }
             }
-            ModelEvent::ToolCall { id, name, arguments } => draft.calls.push((id, name, arguments)),
+            ModelEvent::RedactedThinking(data) => draft.content.push(Block::RedactedThinking { data }),
+            ModelEvent::ToolCall { id, name, arguments } => {
+                draft.calls.push(Called { after: draft.content.len(), id, name, arguments });
+            }
             ModelEvent::Usage(usage) => draft.usage = Some(usage),
             ModelEvent::Stop(stop) => draft.stop = Some(stop),
         }
@@ -293,11 +312,15 @@ fn wait_for(agent: &Agent, fault: &ModelFault, attempt: u32, index: u64) -> Opti
 fn keep(agent: &Agent, step: &Step<'_>, info: &ModelInfo, draft: Draft) -> Result<Answer, LogError> {
     let stop = draft.stop.unwrap_or(StopReason::EndTurn);
     let text = text_of(&draft.content);
-    let mut content = draft.content;
+    let mut said = draft.content.into_iter();
+    let mut content = Vec::new();
     let mut calls = Vec::new();
     // A call that the output limit may have cut, or that a refusal stands beside, is dropped and never runs.
     if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) {
-        for (at, (id, name, arguments)) in draft.calls.into_iter().enumerate() {
+        let mut taken = 0;
+        for (at, Called { after, id, name, arguments }) in draft.calls.into_iter().enumerate() {
+            content.extend(said.by_ref().take(after - taken));
+            taken = after;
             let wanted = id.unwrap_or_else(|| format!("call_{}_{at}", agent.handle.requests_sent()));
             let call_id = unused(agent, &calls, wanted);
             let (input, raw) = history_input(&arguments);
@@ -305,6 +328,7 @@ fn keep(agent: &Agent, step: &Step<'_>, info: &ModelInfo, draft: Draft) -> Resul
             calls.push(CallRequest { call_id, name, arguments });
         }
     }
+    content.extend(said);
     step.assistant(content, &info.provider, &info.model, Some(stop), draft.usage, false)?;
     Ok(Answer { text, calls, stop, usage: draft.usage.unwrap_or_default() })
 }

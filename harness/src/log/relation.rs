@@ -277,7 +277,7 @@ impl Relation {
                     ids.push(id);
                 }
                 Block::ToolResult { .. } => return refuse("a model's message holds no results"),
-                Block::Text(_) | Block::Thinking { .. } | Block::Image { .. } => {}
+                Block::Text(_) | Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::Image { .. } => {}
             }
         }
         self.ids.extend(ids.iter().cloned());

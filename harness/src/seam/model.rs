@@ -97,6 +97,14 @@ pub struct Usage {
     /// Of the tokens read, how many came from a cache.
     #[serde(default)]
     pub cached_input_tokens: u64,
+    /// Of the tokens read, how many were put into a cache, where the provider says so.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_creation_input_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Usage {
@@ -107,6 +115,9 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cache_creation_input_tokens: self
+                .cache_creation_input_tokens
+                .saturating_add(other.cache_creation_input_tokens),
         }
     }
 }
@@ -118,6 +129,8 @@ pub enum ModelEvent {
     Thinking(String),
     /// The provider's opaque proof of the reasoning just streamed.
     ThinkingSignature(String),
+    /// A whole block of reasoning that the provider shows to nobody; it wants these opaque bytes back.
+    RedactedThinking(String),
     /// A piece of text.
     Text(String),
     /// A complete call; `arguments` is the model's own text.
@@ -206,6 +219,10 @@ pub trait ModelStream: Send {
 pub trait Model: Send + Sync {
     /// What it is.
     fn info(&self) -> ModelInfo;
+    /// Whether it takes images; where not, prompts with images are refused and other images are named in brackets.
+    fn takes_images(&self) -> bool {
+        false
+    }
     /// Sends one request and returns its stream once the provider has accepted it. The provider does not retry: the loop does.
     fn stream<'a>(
         &'a self,

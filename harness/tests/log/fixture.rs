@@ -69,7 +69,7 @@ pub(crate) fn text_result(text: &str) -> CallResult {
 }
 
 pub(crate) fn answer(step: &Step<'_>, content: Vec<Block>) {
-    let usage = Usage { input_tokens: 5, output_tokens: 7, cached_input_tokens: 0 };
+    let usage = Usage { input_tokens: 5, output_tokens: 7, cached_input_tokens: 0, ..Usage::default() };
     step.assistant(content, "script", "sequence", Some(StopReason::ToolUse), Some(usage), false).unwrap();
 }
 

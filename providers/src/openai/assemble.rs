@@ -9,8 +9,9 @@ use sluice_harness::json::Json;
 use sluice_harness::seam::model::{ModelEvent, ModelFault, StopReason, Usage};
 
 use super::chunk::{CallPiece, Chunk, Delta, UsageText, argument_text, content_text};
-use super::sse::Event;
-use super::trouble::Words;
+use crate::http::answer::{Assemble, Progress};
+use crate::http::sse::Event;
+use crate::http::trouble::Words;
 
 /// An answer being put together.
 #[derive(Default)]
@@ -30,44 +31,7 @@ struct Call {
     arguments: String,
 }
 
-/// Whether more of the answer is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    More,
-    Complete,
-}
-
 impl Assembly {
-    /// Takes one event of the stream.
-    pub(super) fn take(
-        &mut self,
-        event: &Event,
-        words: &Words,
-        out: &mut VecDeque<ModelEvent>,
-    ) -> Result<Progress, ModelFault> {
-        let data = event.data.trim();
-        if data == "[DONE]" {
-            return self.complete(words, out).map(|()| Progress::Complete);
-        }
-        if data.is_empty() {
-            return Ok(Progress::More);
-        }
-        let chunk: Chunk = match serde_json::from_str(data) {
-            Ok(chunk) => chunk,
-            Err(_) if event.name == "error" => return Err(words.failed_inside(&data.into())),
-            Err(e) => return Err(words.not_an_answer(&e.to_string())),
-        };
-        if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
-            return Err(words.failed_inside(error));
-        }
-        if event.name == "error" {
-            let whole = serde_json::from_str(data).unwrap_or_default();
-            return Err(words.failed_inside(&whole));
-        }
-        self.chunk(chunk, out);
-        Ok(Progress::More)
-    }
-
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<ModelEvent>) {
         if let Some(usage) = chunk.usage {
             self.usage = Some(usage_of(&usage));
@@ -144,14 +108,38 @@ impl Assembly {
         }
         call.arguments.push_str(&arguments);
     }
+}
 
-    /// Whether the provider has said why it stopped; only the tokens used may still follow.
-    pub(super) fn is_finished(&self) -> bool {
+impl Assemble for Assembly {
+    fn take(&mut self, event: &Event, words: &Words, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ModelFault> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            return self.complete(words, out).map(|()| Progress::Complete);
+        }
+        if data.is_empty() {
+            return Ok(Progress::More);
+        }
+        let chunk: Chunk = match serde_json::from_str(data) {
+            Ok(chunk) => chunk,
+            Err(_) if event.name == "error" => return Err(words.failed_inside(&data.into())),
+            Err(e) => return Err(words.not_an_answer(&e.to_string())),
+        };
+        if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
+            return Err(words.failed_inside(error));
+        }
+        if event.name == "error" {
+            let whole = serde_json::from_str(data).unwrap_or_default();
+            return Err(words.failed_inside(&whole));
+        }
+        self.chunk(chunk, out);
+        Ok(Progress::More)
+    }
+
+    fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The end of the stream, announced or not.
-    pub(super) fn complete(&mut self, words: &Words, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelFault> {
+    fn complete(&mut self, words: &Words, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelFault> {
         let mut stop = match self.finish.as_deref() {
             Some("length" | "max_tokens") => StopReason::MaxTokens,
             Some("content_filter" | "refusal") => StopReason::Refusal,
@@ -187,5 +175,6 @@ fn usage_of(usage: &UsageText) -> Usage {
         input_tokens: usage.prompt_tokens.unwrap_or_default(),
         output_tokens: usage.completion_tokens.unwrap_or_default(),
         cached_input_tokens: details.or(usage.prompt_cache_hit_tokens).unwrap_or_default(),
+        cache_creation_input_tokens: 0,
     }
 }

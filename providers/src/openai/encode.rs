@@ -9,7 +9,7 @@ use sluice_harness::content::{Block, Message, Role, plain_text};
 use sluice_harness::json::Json;
 use sluice_harness::seam::model::{ModelRequest, ToolSchema};
 
-use super::OpenAiConfig;
+use crate::http::HttpModelConfig;
 
 /// What the output limit is called; OpenAI itself renamed it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub(super) enum LimitName {
 
 /// The body's bytes.
 pub(super) fn body(
-    config: &OpenAiConfig,
+    config: &HttpModelConfig,
     request: &ModelRequest,
     limit: LimitName,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let limited = |name: LimitName| request.max_output_tokens.filter(|_| limit == name);
     serde_json::to_vec(&Body {
         model: &config.model,
-        messages: messages(request),
+        messages: messages(request, config.images),
         tools: request.tools.iter().map(Tool::of).collect(),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
@@ -134,8 +134,8 @@ impl Wire {
     }
 }
 
-fn messages(request: &ModelRequest) -> Vec<Wire> {
-    let mut out = Outgoing::default();
+fn messages(request: &ModelRequest, images: bool) -> Vec<Wire> {
+    let mut out = Outgoing { images, ..Outgoing::default() };
     if !request.system.is_empty() {
         out.done.push(Wire::text("system", request.system.clone()));
     }
@@ -149,6 +149,7 @@ fn messages(request: &ModelRequest) -> Vec<Wire> {
 /// The messages so far, and what waits for the results of open calls.
 #[derive(Default)]
 struct Outgoing {
+    images: bool,
     done: Vec<Wire>,
     open_calls: Vec<String>,
     waiting: Vec<Wire>,
@@ -159,13 +160,13 @@ impl Outgoing {
         // Results may come in a message of their own or beside a user's words.
         for block in &message.content {
             if let Block::ToolResult { tool_use_id, content, .. } = block {
-                self.result(tool_use_id, plain_text(content));
+                self.result(tool_use_id, content);
             }
         }
         match message.role {
             Role::Assistant => self.assistant(&message.content),
             Role::User => {
-                if let Some(content) = user_content(&message.content) {
+                if let Some(content) = user_content(&message.content, self.images) {
                     self.other(Wire { role: "user", content, ..Wire::default() });
                 }
             }
@@ -179,7 +180,15 @@ impl Outgoing {
         }
     }
 
-    fn result(&mut self, id: &str, text: String) {
+    fn result(&mut self, id: &str, content: &[Block]) {
+        let text = plain_text(content);
+        let shown: Vec<Part> = content.iter().filter(|_| self.images).filter_map(Part::image).collect();
+        if !shown.is_empty() && self.open_calls.iter().any(|open| open == id) {
+            // A tool's message holds text alone; what it shows follows the results.
+            let before = Part::Text { text: "<system-reminder>\nShown by a tool:\n</system-reminder>".to_owned() };
+            let parts = std::iter::once(before).chain(shown).collect();
+            self.waiting.push(Wire { role: "user", content: Content::Parts(parts), ..Wire::default() });
+        }
         if let Some(at) = self.open_calls.iter().position(|open| open == id) {
             self.open_calls.remove(at);
             self.done.push(Wire::result(id.to_owned(), text));
@@ -215,7 +224,7 @@ impl Outgoing {
                         function: WireFunction { name: name.clone(), arguments: argument_text(input, raw.as_deref()) },
                     });
                 }
-                Block::Text(_) | Block::Image { .. } | Block::ToolResult { .. } => {}
+                Block::Text(_) | Block::RedactedThinking { .. } | Block::Image { .. } | Block::ToolResult { .. } => {}
             }
         }
         if text.is_empty() && calls.is_empty() {
@@ -241,21 +250,30 @@ fn own_text(blocks: &[Block]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.as_str()),
         Block::Image { .. } => Some("[image content]"),
-        Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+        Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => {
+            None
+        }
     });
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn user_content(blocks: &[Block]) -> Option<Content> {
-    if !blocks.iter().any(|block| matches!(block, Block::Image { .. })) {
+impl Part {
+    fn image(block: &Block) -> Option<Self> {
+        let Block::Image { media_type, data } = block else { return None };
+        Some(Self::ImageUrl { image_url: ImageUrl { url: format!("data:{media_type};base64,{data}") } })
+    }
+}
+
+fn user_content(blocks: &[Block], images: bool) -> Option<Content> {
+    if !images || !blocks.iter().any(|block| matches!(block, Block::Image { .. })) {
         return Some(own_text(blocks)).filter(|text| !text.is_empty()).map(Content::Text);
     }
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text(text) => Some(Part::Text { text: text.clone() }),
-        Block::Image { media_type, data } => {
-            Some(Part::ImageUrl { image_url: ImageUrl { url: format!("data:{media_type};base64,{data}") } })
+        Block::Image { .. } => Part::image(block),
+        Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => {
+            None
         }
-        Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
     });
     Some(Content::Parts(parts.collect()))
 }

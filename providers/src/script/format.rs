@@ -190,6 +190,8 @@ struct UsageText {
     output_tokens: u64,
     #[serde(default)]
     cached_input_tokens: u64,
+    #[serde(default)]
+    cache_creation_input_tokens: u64,
 }
 
 #[derive(Deserialize)]
@@ -242,6 +244,7 @@ impl TryFrom<StepText> for Step {
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
                 cached_input_tokens: usage.cached_input_tokens,
+                cache_creation_input_tokens: usage.cache_creation_input_tokens,
             }),
             delay: delay(step.delay_ms),
             chunk_delay: delay(step.chunk_delay_ms),

@@ -41,7 +41,11 @@ fn last_user_text(request: &ModelRequest) -> String {
     let texts =
         last.map(|message| message.content.as_slice()).unwrap_or_default().iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
-            Block::Thinking { .. } | Block::Image { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+            Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Image { .. }
+            | Block::ToolUse { .. }
+            | Block::ToolResult { .. } => None,
         });
     texts.collect::<Vec<_>>().join("\n")
 }

@@ -125,6 +125,9 @@ impl<'a> BlockLine<'a> {
         match block {
             Block::Text(text) => Self { r#type: "text", text: Some(text), ..Self::default() },
             Block::Thinking { text, .. } => Self { r#type: "thinking", text: Some(text), ..Self::default() },
+            Block::RedactedThinking { data } => {
+                Self { r#type: "redacted_thinking", data: Some(data), ..Self::default() }
+            }
             Block::Image { media_type, data } => {
                 Self { r#type: "image", media_type: Some(media_type), data: Some(data), ..Self::default() }
             }

@@ -59,6 +59,7 @@ impl Seen {
         for block in blocks {
             match block {
                 Block::Text(text) | Block::Thinking { text, .. } => self.0.push(text.clone()),
+                Block::RedactedThinking { .. } => {}
                 Block::Image { media_type, .. } => self.0.push(media_type.clone()),
                 Block::ToolUse { id, name, input, raw } => {
                     self.0.push(id.clone());

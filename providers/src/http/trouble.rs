@@ -10,7 +10,7 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use sluice_harness::seam::model::{FaultKind, ModelFault, Retry};
 
-use super::OpenAiConfig;
+use super::HttpModelConfig;
 use crate::secret::Secret;
 
 /// How much of an error's body is read.
@@ -21,16 +21,17 @@ const BODY_PATIENCE: Duration = Duration::from_secs(10);
 const MAX_SHOWN: usize = 600;
 
 /// What messages need to know of a provider.
-pub(super) struct Words {
+pub(crate) struct Words {
     provider: String,
     model: String,
     address: String,
     key_home: String,
+    speaks: &'static str,
     secrets: Vec<Secret>,
 }
 
 impl Words {
-    pub(super) fn of(config: &OpenAiConfig, url: &Url) -> Self {
+    pub(crate) fn of(config: &HttpModelConfig, url: &Url, speaks: &'static str) -> Self {
         let host = url.host_str().unwrap_or_default();
         let address = match url.port_or_known_default() {
             Some(port) => format!("{host}:{port}"),
@@ -45,7 +46,7 @@ impl Words {
             }
         };
         let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value)).cloned().collect();
-        Self { provider: config.name.clone(), model: config.model.clone(), address, key_home, secrets }
+        Self { provider: config.name.clone(), model: config.model.clone(), address, key_home, speaks, secrets }
     }
 
     /// A provider's own text, fit to be shown: without secrets, on one line, not too long.
@@ -65,18 +66,18 @@ impl Words {
         ModelFault { kind, message: format!("{}: {what}", self.provider), retry }
     }
 
-    pub(super) fn no_client(&self, why: &str) -> ModelFault {
+    pub(crate) fn no_client(&self, why: &str) -> ModelFault {
         let what =
             format!("the HTTP client cannot be built: {why}. Check the system's certificates and proxy settings.");
         self.fault(FaultKind::Internal, Retry::No, &what)
     }
 
-    pub(super) fn unencodable(&self, error: &serde_json::Error) -> ModelFault {
+    pub(crate) fn unencodable(&self, error: &serde_json::Error) -> ModelFault {
         self.fault(FaultKind::Internal, Retry::No, &format!("the request cannot be written as JSON: {error}."))
     }
 
     /// The request never got an answer.
-    pub(super) fn unreachable(&self, error: &reqwest::Error) -> ModelFault {
+    pub(crate) fn unreachable(&self, error: &reqwest::Error) -> ModelFault {
         let why = self.clean(&root_cause(error));
         let what = format!(
             "{} cannot be reached: {why}. Check that it runs, and the provider's `base_url`, the network and the proxy settings.",
@@ -85,48 +86,49 @@ impl Words {
         self.fault(FaultKind::Network, Retry::Backoff, &what)
     }
 
-    pub(super) fn silent(&self, waited: Duration) -> ModelFault {
+    pub(crate) fn silent(&self, waited: Duration) -> ModelFault {
         let what = format!("{} did not answer within {}. Try again, or check the server.", self.address, shown(waited));
         self.fault(FaultKind::Network, Retry::Backoff, &what)
     }
 
-    pub(super) fn stalled(&self, waited: Duration) -> ModelFault {
+    pub(crate) fn stalled(&self, waited: Duration) -> ModelFault {
         let what = format!("the answer stalled: {} sent nothing for {}. Try again.", self.address, shown(waited));
         self.fault(FaultKind::Network, Retry::Backoff, &what)
     }
 
-    pub(super) fn broken(&self, error: &reqwest::Error) -> ModelFault {
+    pub(crate) fn broken(&self, error: &reqwest::Error) -> ModelFault {
         let why = self.clean(&root_cause(error));
         let what = format!("the answer was cut off: the connection to {} broke ({why}). Try again.", self.address);
         self.fault(FaultKind::Network, Retry::Backoff, &what)
     }
 
-    pub(super) fn cut_off(&self) -> ModelFault {
+    pub(crate) fn cut_off(&self) -> ModelFault {
         let what = format!("the answer was cut off: {} ended the stream before its end. Try again.", self.address);
         self.fault(FaultKind::BadResponse, Retry::Backoff, &what)
     }
 
-    pub(super) fn empty(&self) -> ModelFault {
+    pub(crate) fn empty(&self) -> ModelFault {
         let what =
             format!("{} sent an empty answer. Try again, or check the model's name {:?}.", self.address, self.model);
         self.fault(FaultKind::BadResponse, Retry::Backoff, &what)
     }
 
-    pub(super) fn out_of_resources(&self) -> ModelFault {
+    pub(crate) fn out_of_resources(&self) -> ModelFault {
         self.fault(FaultKind::Overloaded, Retry::Backoff, "the provider ran out of resources. Try again later.")
     }
 
-    pub(super) fn not_an_answer(&self, why: &str) -> ModelFault {
+    pub(crate) fn not_an_answer(&self, why: &str) -> ModelFault {
         let what = format!(
-            "{} sent something that is no chat-completions stream: {}. Check the provider's `base_url` and `kind`.",
+            "{} sent something that is no {} stream: {}. Check the provider's `base_url` and `kind`.",
             self.address,
+            self.speaks,
             self.clean(why)
         );
         self.fault(FaultKind::BadResponse, Retry::No, &what)
     }
 
     /// An error in the middle of a stream that began well.
-    pub(super) fn failed_inside(&self, error: &Value) -> ModelFault {
+    pub(crate) fn failed_inside(&self, error: &Value) -> ModelFault {
         let told = Told::of(error);
         match told.status() {
             Some(status) => self.status(status, &told, None),
@@ -147,16 +149,8 @@ impl Words {
             401 | 403 => {
                 (FaultKind::Auth, Retry::No, format!("the key was refused with status {status}. {}.", self.key_home))
             }
-            402 => (
-                FaultKind::RateLimit,
-                Retry::No,
-                format!("the account's balance is used up{said}. Top it up or choose another model."),
-            ),
-            429 if told.is_quota() => (
-                FaultKind::RateLimit,
-                Retry::No,
-                format!("the quota is used up{said}. Raise it at the provider or choose another model."),
-            ),
+            402 => (FaultKind::RateLimit, Retry::No, used_up(&said)),
+            400..=499 if told.is_quota() => (FaultKind::RateLimit, Retry::No, used_up(&said)),
             429 => {
                 (FaultKind::RateLimit, again, format!("too many requests{said}. Wait, or use another key or model."))
             }
@@ -193,12 +187,16 @@ impl Words {
     }
 }
 
+fn used_up(said: &str) -> String {
+    format!("the account's balance or quota is used up{said}. Raise it at the provider or choose another model.")
+}
+
 fn overflow(said: &str) -> String {
     format!("the conversation does not fit into the model's context{said}. Compact it, or begin a new session.")
 }
 
 /// The fault of an answer with a bad status; reads a bounded part of its body.
-pub(super) async fn refused(mut response: Response, words: &Words) -> ModelFault {
+pub(crate) async fn refused(mut response: Response, words: &Words) -> ModelFault {
     let status = response.status();
     let wanted = retry_after(response.headers());
     let mut body = Vec::new();
@@ -265,11 +263,19 @@ impl Told {
             return Some(status);
         }
         let has = |words: &[&str]| words.iter().any(|word| self.marks.contains(word));
-        if has(&["auth", "api_key", "permission"]) {
+        if self.is_quota() {
+            Some(StatusCode::PAYMENT_REQUIRED)
+        } else if has(&["auth", "api_key", "permission"]) {
             Some(StatusCode::UNAUTHORIZED)
-        } else if has(&["rate_limit", "quota", "too_many"]) {
+        } else if has(&["rate_limit", "too_many"]) {
             Some(StatusCode::TOO_MANY_REQUESTS)
-        } else if has(&["invalid_request"]) {
+        } else if has(&["overloaded", "unavailable"]) {
+            Some(StatusCode::SERVICE_UNAVAILABLE)
+        } else if has(&["too_large"]) {
+            Some(StatusCode::PAYLOAD_TOO_LARGE)
+        } else if has(&["not_found"]) {
+            Some(StatusCode::NOT_FOUND)
+        } else if has(&["invalid_request", "exceed_context"]) {
             Some(StatusCode::BAD_REQUEST)
         } else {
             None
@@ -277,12 +283,16 @@ impl Told {
     }
 
     fn is_quota(&self) -> bool {
-        self.marks.contains("quota") || self.marks.contains("billing")
+        let message = self.message.to_lowercase();
+        ["quota", "billing"].iter().any(|word| self.marks.contains(word))
+            || ["credit balance", "insufficient balance", "insufficient_quota"]
+                .iter()
+                .any(|words| message.contains(words))
     }
 
     fn is_overflow(&self) -> bool {
         let message = self.message.to_lowercase();
-        self.marks.contains("context_length")
+        ["context_length", "exceed_context", "context_window"].iter().any(|word| self.marks.contains(word))
             || [
                 "context length",
                 "context window",
@@ -290,6 +300,9 @@ impl Told {
                 "maximum context",
                 "too many tokens",
                 "prompt is too long",
+                "input is too long",
+                "exceed context limit",
+                "reduce the length of the messages",
                 "context_length",
             ]
             .iter()
@@ -306,7 +319,7 @@ fn text_of(value: &Value, key: &str) -> String {
 }
 
 /// The innermost reason of an error, which is the one that tells; never its address, which may hold secrets.
-pub(super) fn root_cause(error: &reqwest::Error) -> String {
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     let mut text = match (error.is_timeout(), error.is_connect()) {
         (true, true) => return "the connection did not come about in time".to_owned(),
         (true, false) => return "it took too long".to_owned(),

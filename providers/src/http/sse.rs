@@ -10,16 +10,16 @@ const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Its name; empty for the usual kind.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its data lines, joined by newlines.
-    pub(super) data: String,
+    pub(crate) data: String,
 }
 
 /// Why the bytes are no event stream.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(super) enum SseFault {
+pub(crate) enum SseFault {
     #[error("it holds bytes that are not UTF-8")]
     NotUtf8,
     #[error("one event is larger than {MAX_EVENT} bytes")]
@@ -28,7 +28,7 @@ pub(super) enum SseFault {
 
 /// A decoder in the middle of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     line: Vec<u8>,
     /// Whether the byte before was a carriage return, whose line feed is then part of the same line end.
     after_return: bool,
@@ -40,7 +40,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Takes the next bytes and adds the events that they complete.
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseFault> {
+    pub(crate) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), SseFault> {
         for byte in bytes {
             let continues_return = std::mem::replace(&mut self.after_return, *byte == b'\r') && *byte == b'\n';
             match byte {
@@ -57,7 +57,7 @@ impl Decoder {
 
     /// The event that stood unfinished when the stream ended. The standard drops it; some servers leave out the last
     /// blank line, and what it holds shows whether it is whole.
-    pub(super) fn finish(mut self) -> Result<Option<Event>, SseFault> {
+    pub(crate) fn finish(mut self) -> Result<Option<Event>, SseFault> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut events)?;

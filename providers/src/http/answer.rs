@@ -13,9 +13,9 @@ use sluice_harness::Fut;
 use sluice_harness::cancel::Cancel;
 use sluice_harness::seam::model::{ModelEvent, ModelFault, ModelStream};
 
-use super::Shared;
-use super::assemble::{Assembly, Progress};
+use super::Link;
 use super::sse::{Decoder, Event};
+use super::trouble::Words;
 use crate::fault;
 
 /// How long the tokens used are waited for once the provider has said why it stopped.
@@ -23,13 +23,36 @@ const TRAILER: Duration = Duration::from_secs(5);
 /// The largest answer taken from a server that does not stream.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
 
+/// Whether more of the answer is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More is to come.
+    More,
+    /// The end was reached.
+    Complete,
+}
+
+/// A dialect's way from the pieces of an answer to the seam's events. Every answer ends with exactly one `Stop` or
+/// fault, and nothing follows it.
+pub(crate) trait Assemble: Default + Send {
+    /// Takes one event of the stream, or the whole of an answer from a server that does not stream.
+    fn take(&mut self, event: &Event, words: &Words, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ModelFault>;
+
+    /// Whether the provider has said why it stopped; only the tokens used may still follow.
+    fn is_finished(&self) -> bool;
+
+    /// The end of the stream, announced or not.
+    fn complete(&mut self, words: &Words, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelFault>;
+}
+
 /// An answer in the middle of its stream.
-pub(super) struct Answer {
-    shared: Arc<Shared>,
+pub(crate) struct Answer<A> {
+    link: Arc<Link>,
     cancel: Cancel,
     body: Body,
-    assembly: Assembly,
+    assembly: A,
     ready: VecDeque<ModelEvent>,
+    has_begun: bool,
     fault: Option<ModelFault>,
 }
 
@@ -46,22 +69,27 @@ enum Body {
     Over,
 }
 
-impl Answer {
-    pub(super) fn new(shared: Arc<Shared>, response: Response, cancel: Cancel) -> Self {
+impl<A: Assemble> Answer<A> {
+    pub(crate) fn new(link: Arc<Link>, response: Response, cancel: Cancel) -> Self {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let body = if kind.trim_start().starts_with("application/json") {
             Body::Whole { response, bytes: Vec::new() }
         } else {
             Body::Events { response, decoder: Decoder::default() }
         };
-        Self { shared, cancel, body, assembly: Assembly::default(), ready: VecDeque::new(), fault: None }
+        Self { link, cancel, body, assembly: A::default(), ready: VecDeque::new(), has_begun: false, fault: None }
     }
 
     /// Reads one more piece and takes it in; drops the connection when nothing more is wanted.
     async fn read_on(&mut self) {
-        let words = &self.shared.words;
-        let idle = self.shared.config.timeouts.idle;
-        let patience = if self.assembly.is_finished() { idle.min(TRAILER) } else { idle };
+        let words = &self.link.words;
+        let timeouts = self.link.config.timeouts;
+        // Some servers send their headers at once and then read the prompt for a while.
+        let patience = match (self.has_begun, self.assembly.is_finished()) {
+            (false, _) => timeouts.first_byte,
+            (true, false) => timeouts.idle,
+            (true, true) => timeouts.idle.min(TRAILER),
+        };
         let response = match &mut self.body {
             Body::Events { response, .. } | Body::Whole { response, .. } => response,
             Body::Over => return,
@@ -75,6 +103,7 @@ impl Answer {
             }
             piece = tokio::time::timeout(patience, response.chunk()) => piece,
         };
+        self.has_begun = true;
         let outcome = match piece {
             Ok(Ok(Some(bytes))) => self.take(&bytes),
             Ok(Ok(None)) => self.close().map(|()| Progress::Complete),
@@ -96,7 +125,7 @@ impl Answer {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Progress, ModelFault> {
-        let words = &self.shared.words;
+        let words = &self.link.words;
         match &mut self.body {
             Body::Events { decoder, .. } => {
                 let mut events = Vec::new();
@@ -121,7 +150,7 @@ impl Answer {
 
     /// The body ended; what stands unfinished is taken if it is whole.
     fn close(&mut self) -> Result<(), ModelFault> {
-        let words = &self.shared.words;
+        let words = &self.link.words;
         match std::mem::replace(&mut self.body, Body::Over) {
             Body::Events { decoder, .. } => {
                 if let Ok(Some(event)) = decoder.finish() {
@@ -148,11 +177,11 @@ impl Answer {
     }
 
     fn complete(&mut self) -> Result<Progress, ModelFault> {
-        self.assembly.complete(&self.shared.words, &mut self.ready).map(|()| Progress::Complete)
+        self.assembly.complete(&self.link.words, &mut self.ready).map(|()| Progress::Complete)
     }
 }
 
-impl ModelStream for Answer {
+impl<A: Assemble> ModelStream for Answer<A> {
     fn next(&mut self) -> Fut<'_, Option<Result<ModelEvent, ModelFault>>> {
         Box::pin(async move {
             loop {
