@@ -31,7 +31,7 @@ use sluice_providers::files::LocalFiles;
 use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
-use sluice_tools::{BashConfig, ObservationPlugin, Observations, ShellFolder};
+use sluice_tools::{BashConfig, ObservationPlugin, ShellFolder};
 
 use crate::fault::{Fault, nearest};
 use crate::live_settings::{self, LiveSettings};
@@ -211,12 +211,11 @@ pub(crate) async fn open(
     root.provide::<dyn HostFiles>(Arc::clone(&host_files))?;
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;
 
-    let observations = Arc::new(Observations::default());
-    for tool in sluice_tools::builtin(bash_config(&plan, claude), &observations) {
+    for tool in sluice_tools::builtin(bash_config(&plan, claude)) {
         registry::register(&root, tool)?;
     }
     root.wrap(Rank::NORMAL, TimeoutPolicy)?;
-    ObservationPlugin::new(observations).mount(&root)?;
+    ObservationPlugin::default().mount(&root)?;
     PolicyPlugin::new(Some(home)).mount(&root)?;
 
     let agent = root.child("agent")?;

@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod configuration;
+pub mod files;
 pub mod notification;
 pub mod prompt;
 pub mod ring;

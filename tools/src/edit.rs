@@ -1,7 +1,5 @@
 //! `Edit`: replaces one text in a file that the session has read.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::json;
 use sluice_harness::Fut;
@@ -16,15 +14,12 @@ use sluice_harness::tool::{
 use crate::arguments::{fill, flag_at, make_absolute, path_at, schema, text_at};
 use crate::failure;
 use crate::file_change::{self, FileChange};
-use crate::observation::Observations;
 use crate::patch::Hunk;
 use crate::replacement::{OpenText, Replacement, Which, replace};
 use crate::schemas;
 
 /// The tool.
-pub struct Edit {
-    observations: Arc<Observations>,
-}
+pub struct Edit;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,15 +34,9 @@ struct EditValue<'a> {
 }
 
 impl Edit {
-    /// The tool over a shared view of what sessions have seen.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
-
-    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+    async fn run(body: &BodyView<'_>) -> Result<Json, ToolFailure> {
         let input = body.input();
-        let change = FileChange::of(body, &self.observations)?;
+        let change = FileChange::of(body)?;
         let file = change.text().await?;
         let open = OpenText::of(&file.text);
         let after = replace(&open.body, &replacement(input))
@@ -129,7 +118,7 @@ impl Tool for Edit {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move { Self::run(&body).await })
     }
 
     fn render(&self, _input: &Json, value: &Json) -> Content {

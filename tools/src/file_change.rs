@@ -1,18 +1,19 @@
 //! What Write, Edit and MultiEdit share: the look before the change, the guarded write, and the cards.
 //!
-//! The invariant: a file that exists is changed only in the state in which the session last saw it, and the
-//! check is part of the write itself.
+//! What must hold before a change is asked of `fs/write-intent` and `fs/edit-intent`. The invariant: a file is
+//! changed only in the state that the answer names, and the check is part of the write itself.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sluice_harness::content::{Block, plain_text};
 use sluice_harness::json::Json;
+use sluice_harness::point::ListenerFault;
+use sluice_harness::point::files::{EditView, Observed, ObservedView, WriteView, edit_intent, write_intent};
 use sluice_harness::seam::files::{Expectation, FileFault, FileKind, FileStat, FileText, Files, Written};
 use sluice_harness::tool::{Access, BodyView, CardItem, Location, ResultCard, ToolFailure};
 
 use crate::failure;
-use crate::observation::Observations;
 use crate::patch::Hunk;
 use crate::read::{LARGEST_FILE, numbered};
 
@@ -23,29 +24,35 @@ const MOST_SNIPPET_LINES: usize = 40;
 /// One change of one file under way.
 pub(crate) struct FileChange<'a> {
     body: &'a BodyView<'a>,
-    observations: &'a Observations,
     path: PathBuf,
 }
 
 impl<'a> FileChange<'a> {
     /// Begins a change of the file that the input names.
-    pub(crate) fn of(body: &'a BodyView<'a>, observations: &'a Observations) -> Result<Self, ToolFailure> {
-        Self::at(body, observations, "file_path")
+    pub(crate) fn of(body: &'a BodyView<'a>) -> Result<Self, ToolFailure> {
+        Self::at(body, "file_path")
     }
 
     /// The same, of the file that this member names.
-    pub(crate) fn at(
-        body: &'a BodyView<'a>,
-        observations: &'a Observations,
-        member: &str,
-    ) -> Result<Self, ToolFailure> {
+    pub(crate) fn at(body: &'a BodyView<'a>, member: &str) -> Result<Self, ToolFailure> {
         let path = crate::arguments::path_at(body.input(), member)
             .ok_or_else(|| ToolFailure::new(format!("{member} is missing")))?;
-        Ok(Self { body, observations, path })
+        Ok(Self { body, path })
     }
 
     fn failed(&self, fault: &FileFault) -> ToolFailure {
         failure::of_file(fault, &self.body.scene().session.cwd())
+    }
+
+    /// A listener failed; nothing is changed without its answer.
+    fn undecided(&self, defect: &ListenerFault) -> ToolFailure {
+        let message = format!("{} was not changed: whether it may be could not be decided ({defect}).", self.shown());
+        ToolFailure::coded(failure::FILE_ERROR, "FS_IO_ERROR", message)
+    }
+
+    fn observed(&self, stat: Option<&FileStat>, access: Access) {
+        let scene = self.body.scene();
+        scene.context.notify::<Observed>(&ObservedView { scene, path: &self.path, stat, access });
     }
 
     fn shown(&self) -> String {
@@ -60,39 +67,40 @@ impl<'a> FileChange<'a> {
         }
     }
 
-    /// What must hold for the whole file to be replaced: absence, or the state that was seen.
+    /// What must hold for the whole file to be replaced.
     pub(crate) async fn expected(&self) -> Result<Expectation, ToolFailure> {
-        let stat = self.stat().await?;
-        let seen = stat.and_then(|stat| self.observations.seen(self.body.scene().session, &stat.key));
-        Ok(seen.map_or(Expectation::Absent, Expectation::Version))
+        let there = self.stat().await?;
+        let view = WriteView { scene: self.body.scene(), path: &self.path, there: there.as_ref() };
+        let answer = write_intent(view).await.map_err(|defect| self.undecided(&defect))?;
+        answer.map_err(|fault| self.failed(&fault))
     }
 
-    /// The text to edit, which must be in the state that was seen; the state is checked before any matching.
+    /// The text to edit, in a state in which it may be; the state is checked before any matching.
     pub(crate) async fn text(&self) -> Result<FileText, ToolFailure> {
         let scene = self.body.scene();
         let Some(stat) = self.stat().await? else {
-            self.observations.note_absence(scene, &self.path);
+            self.observed(None, Access::Read);
             return Err(failure::not_found(&scene.session.cwd()));
         };
-        let Some(seen) = self.observations.seen(scene.session, &stat.key) else {
-            return Err(self.failed(&FileFault::NotObserved { path: self.shown() }));
-        };
+        let view = EditView { scene, path: &self.path, there: &stat };
+        let answer = edit_intent(view).await.map_err(|defect| self.undecided(&defect))?;
+        let wanted = answer.map_err(|fault| self.failed(&fault))?;
         let files = self.body.lease::<dyn Files>()?;
         let file =
             files.read_text(&self.path, LARGEST_FILE, scene.cancel).await.map_err(|fault| self.failed(&fault))?;
-        if file.stat.version != seen {
+        if wanted.is_some_and(|wanted| file.stat.version != wanted) {
             return Err(self.failed(&FileFault::Stale { path: self.shown() }));
         }
         Ok(file)
     }
 
-    /// Writes, and notes the outcome as seen.
+    /// Writes, and tells the outcome.
     pub(crate) async fn write(&self, text: &str, expected: Expectation) -> Result<Written, ToolFailure> {
         let scene = self.body.scene();
         let files = self.body.lease::<dyn Files>()?;
         let written =
             files.write_text(&self.path, text, expected, scene.cancel).await.map_err(|fault| self.failed(&fault))?;
-        self.observations.note(scene, &self.path, &written.stat, Access::Write);
+        self.observed(Some(&written.stat), Access::Write);
         Ok(written)
     }
 }

@@ -7,7 +7,7 @@
 //! through the harness's seams; the one exception is the report of a shell's folder, which lies in the session's own
 //! state folder.
 //!
-//! Read first: [`builtin`], then one small tool such as [`glob::Glob`], then [`observation::Observations`].
+//! Read first: [`builtin`], then one small tool such as [`glob::Glob`], then [`observation::ObservationPlugin`].
 
 mod arguments;
 pub mod bash;
@@ -33,19 +33,19 @@ use std::sync::Arc;
 use sluice_harness::tool::Tool;
 
 pub use bash::{Bash, BashConfig, ShellFolder};
-pub use observation::{ObservationPlugin, Observations};
+pub use observation::ObservationPlugin;
 
-/// The built-in tools, in the order in which a model is told of them. One set serves any number of sessions; mount an
-/// [`ObservationPlugin`] for the same `observations`, so that changes by hooks count as seen.
+/// The built-in tools, in the order in which a model is told of them. One set serves any number of sessions; without an
+/// [`ObservationPlugin`] files are changed unseen.
 #[must_use]
-pub fn builtin(config: BashConfig, observations: &Arc<Observations>) -> Vec<Arc<dyn Tool>> {
+pub fn builtin(config: BashConfig) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Bash::new(config)),
-        Arc::new(read::Read::new(Arc::clone(observations))),
-        Arc::new(write::Write::new(Arc::clone(observations))),
-        Arc::new(edit::Edit::new(Arc::clone(observations))),
-        Arc::new(multi_edit::MultiEdit::new(Arc::clone(observations))),
-        Arc::new(notebook_edit::NotebookEdit::new(Arc::clone(observations))),
+        Arc::new(read::Read),
+        Arc::new(write::Write),
+        Arc::new(edit::Edit),
+        Arc::new(multi_edit::MultiEdit),
+        Arc::new(notebook_edit::NotebookEdit),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(todo::TodoWrite),

@@ -1,7 +1,5 @@
 //! `MultiEdit`: several replacements in one file, all or nothing.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::json;
 use sluice_harness::Fut;
@@ -16,15 +14,12 @@ use sluice_harness::tool::{
 use crate::arguments::{fill, make_absolute, path_at, schema, text_at};
 use crate::failure;
 use crate::file_change::{self, FileChange};
-use crate::observation::Observations;
 use crate::patch::Hunk;
 use crate::replacement::{OpenText, Replacement, Which, replace_each};
 use crate::schemas;
 
 /// The tool.
-pub struct MultiEdit {
-    observations: Arc<Observations>,
-}
+pub struct MultiEdit;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,15 +32,9 @@ struct MultiEditValue<'a> {
 }
 
 impl MultiEdit {
-    /// The tool over a shared view of what sessions have seen.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
-
-    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+    async fn run(body: &BodyView<'_>) -> Result<Json, ToolFailure> {
         let input = body.input();
-        let change = FileChange::of(body, &self.observations)?;
+        let change = FileChange::of(body)?;
         let edits = replacements(input);
         let file = change.text().await?;
         let open = OpenText::of(&file.text);
@@ -163,7 +152,7 @@ impl Tool for MultiEdit {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move { Self::run(&body).await })
     }
 
     fn render(&self, _input: &Json, value: &Json) -> Content {

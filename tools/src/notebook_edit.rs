@@ -3,8 +3,6 @@
 //! The notebook's text is changed where the cell stands and nowhere else ([`splice`](crate::notebook::splice)); the
 //! look before the change and the guarded write are those of every other edit.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::json;
 use sluice_harness::Fut;
@@ -20,15 +18,12 @@ use crate::arguments::{fill, make_absolute, path_at, schema, text_at};
 use crate::failure;
 use crate::file_change::{self, FileChange};
 use crate::notebook::splice::{CellKind, Change, SpliceFault, splice};
-use crate::observation::Observations;
 use crate::replacement::OpenText;
 
 const PATH: &str = "notebook_path";
 
 /// The tool.
-pub struct NotebookEdit {
-    observations: Arc<Observations>,
-}
+pub struct NotebookEdit;
 
 #[derive(Serialize)]
 struct NotebookEditValue<'a> {
@@ -43,15 +38,9 @@ struct NotebookEditValue<'a> {
 }
 
 impl NotebookEdit {
-    /// The tool over a shared view of what sessions have seen.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
-
-    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+    async fn run(body: &BodyView<'_>) -> Result<Json, ToolFailure> {
         let input = body.input();
-        let change = FileChange::at(body, &self.observations, PATH)?;
+        let change = FileChange::at(body, PATH)?;
         let wanted = wanted(input)?;
         let file = change.text().await?;
         let open = OpenText::of(&file.text);
@@ -159,7 +148,7 @@ impl Tool for NotebookEdit {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move { Self::run(&body).await })
     }
 
     fn render(&self, _input: &Json, value: &Json) -> Content {

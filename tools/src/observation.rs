@@ -1,10 +1,11 @@
 //! What each session has seen of which file, so that nothing is changed unseen or from an outdated view.
 //!
 //! In memory only: a reloaded session reads again. One session's sight never serves another; a subagent counts as one
-//! of its own. Grep and Bash do not count as reading. Hooks that change a file just edited are part of that
+//! of its own. It is a policy like any other: the tools ask the points of files, and [`ObservationPlugin`] answers. Grep and Bash do not count as reading. Hooks that change a file just edited are part of that
 //! edit: [`ObservationPlugin`] looks at the file again once they are through.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,10 +13,13 @@ use serde::{Deserialize, Serialize};
 use sluice_harness::context::{Context, Rank};
 use sluice_harness::ids::SessionId;
 use sluice_harness::log::EventKind;
+use sluice_harness::point::files::{
+    EditAnswer, EditIntent, EditView, Observed, ObservedView, WriteAnswer, WriteIntent, WriteView,
+};
 use sluice_harness::point::tools::{Origin, PostAnswer, PostExecute, PostResult, PostView};
-use sluice_harness::point::{Listener, ListenerFault, Next};
+use sluice_harness::point::{Listener, ListenerFault, Next, Observer};
 use sluice_harness::scene::{Scene, SessionFacts};
-use sluice_harness::seam::files::{FileKey, FileStat, FileVersion, Files};
+use sluice_harness::seam::files::{Expectation, FileFault, FileKey, FileStat, FileVersion, Files};
 use sluice_harness::tool::Access;
 use sluice_harness::{Fut, Plugin, PluginFault};
 
@@ -47,75 +51,45 @@ impl Viewer {
     }
 }
 
-/// The service that the tools for files share.
+/// What each session has seen.
 #[derive(Debug, Default)]
-pub struct Observations {
+struct Observations {
     seen: Mutex<HashMap<Viewer, HashMap<FileKey, FileVersion>>>,
 }
 
 impl Observations {
     /// The state in which the session last saw a file; `None` when it never did.
-    #[must_use]
-    pub fn seen(&self, session: &SessionFacts, key: &FileKey) -> Option<FileVersion> {
+    fn seen(&self, session: &SessionFacts, key: &FileKey) -> Option<FileVersion> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(&Viewer::of(session))?.get(key).cloned()
     }
 
     /// Notes the state in which the session sees a file now.
-    pub fn note(&self, scene: Scene<'_>, path: &Path, stat: &FileStat, access: Access) {
-        {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.entry(Viewer::of(scene.session)).or_default().insert(stat.key.clone(), stat.version.clone());
-        }
-        record(scene, path, Some(&stat.version), access);
-    }
-
-    /// Notes that a session looked for a file and found none.
-    pub fn note_absence(&self, scene: Scene<'_>, path: &Path) {
-        record(scene, path, None, Access::Read);
+    fn note(&self, session: &SessionFacts, stat: &FileStat) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.entry(Viewer::of(session)).or_default().insert(stat.key.clone(), stat.version.clone());
     }
 
     /// Looks at a file again that the session has just changed: what was done to it since counts as seen (the hooks
     /// of the change have run). A file that the session never saw, or that is gone, stays unseen.
-    pub async fn refresh_after(&self, scene: Scene<'_>, path: &Path) {
+    async fn refresh_after(&self, scene: Scene<'_>, path: &Path) {
         let Ok(files) = scene.context.lease::<dyn Files>() else { return };
         let Ok(Some(stat)) = files.stat(path, scene.cancel).await else { return };
         match self.seen(scene.session, &stat.key) {
-            Some(version) if version != stat.version => self.note(scene, path, &stat, Access::Write),
+            Some(version) if version != stat.version => {
+                let access = Access::Write;
+                scene.context.notify::<Observed>(&ObservedView { scene, path, stat: Some(&stat), access });
+            }
             Some(_) | None => {}
         }
     }
-
-    /// Forgets all that a session and its subagents have seen; for when it is closed.
-    pub fn forget(&self, session: &SessionId) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|viewer, _| viewer.0 != *session);
-    }
 }
 
-fn record(scene: Scene<'_>, path: &Path, version: Option<&FileVersion>, access: Access) {
-    let event = FsObserved {
-        path: path.display().to_string(),
-        version: version.map(|v| v.0.clone()),
-        access: match access {
-            Access::Read => "read".to_owned(),
-            Access::Write => "write".to_owned(),
-        },
-    };
-    // The event is for inspection alone: a log that takes nothing more is the turn's failure to tell, not this tool's.
-    let _ = scene.log.append(&event);
-}
-
-/// Mounts the second look at edited files. It stands outside the hook bridges, so that their hooks have ended.
+/// Mounts the policy of what was seen: it answers the two intents, keeps what is observed, and looks at edited files
+/// again. The second look stands outside the hook bridges, so that their hooks have ended.
+#[derive(Debug, Default)]
 pub struct ObservationPlugin {
     observations: Arc<Observations>,
-}
-
-impl ObservationPlugin {
-    /// The plugin for the service that the tools share.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
 }
 
 const PLUGIN_NAME: &str = "observations";
@@ -126,11 +100,67 @@ impl Plugin for ObservationPlugin {
     }
 
     fn mount(self, context: &Context) -> Result<(), PluginFault> {
-        let listener = SecondLook { observations: self.observations };
+        let own = || Arc::clone(&self.observations);
         context
-            .listen::<PostExecute>(Rank::OUTER, listener)
+            .listen::<WriteIntent>(Rank::POLICY, Seen(own()))
+            .and_then(|_| context.listen::<EditIntent>(Rank::POLICY, Seen(own())))
+            .and_then(|_| context.observe::<Observed>(Seen(own())))
+            .and_then(|_| context.listen::<PostExecute>(Rank::OUTER, SecondLook { observations: own() }))
             .map(|_| ())
             .map_err(|fault| PluginFault { plugin: PLUGIN_NAME.to_owned(), why: fault.to_string() })
+    }
+}
+
+/// The policy at the points of files.
+struct Seen(Arc<Observations>);
+
+impl Listener<WriteIntent> for Seen {
+    fn name(&self) -> &str {
+        PLUGIN_NAME
+    }
+
+    fn decide<'a>(
+        &'a self,
+        view: WriteView<'a>,
+        _next: Next<'a, WriteIntent>,
+    ) -> Fut<'a, Result<WriteAnswer, ListenerFault>> {
+        let seen = view.there.and_then(|stat| self.0.seen(view.scene.session, &stat.key));
+        Box::pin(ready(Ok(Ok(seen.map_or(Expectation::Absent, Expectation::Version)))))
+    }
+}
+
+impl Listener<EditIntent> for Seen {
+    fn name(&self) -> &str {
+        PLUGIN_NAME
+    }
+
+    fn decide<'a>(
+        &'a self,
+        view: EditView<'a>,
+        _next: Next<'a, EditIntent>,
+    ) -> Fut<'a, Result<EditAnswer, ListenerFault>> {
+        let seen = self.0.seen(view.scene.session, &view.there.key);
+        let unseen = || FileFault::NotObserved { path: view.path.display().to_string() };
+        Box::pin(ready(Ok(seen.map(Some).ok_or_else(unseen))))
+    }
+}
+
+impl Observer<Observed> for Seen {
+    fn observe(&self, observed: &ObservedView<'_>) {
+        if let Some(stat) = observed.stat {
+            self.0.note(observed.scene.session, stat);
+        }
+        let event = FsObserved {
+            path: observed.path.display().to_string(),
+            version: observed.stat.map(|stat| stat.version.0.clone()),
+            access: match observed.access {
+                Access::Read => "read".to_owned(),
+                Access::Write => "write".to_owned(),
+            },
+        };
+        // The event is for inspection alone: a log that takes nothing more is the turn's failure to tell, not this
+        // tool's.
+        let _ = observed.scene.log.append(&event);
     }
 }
 

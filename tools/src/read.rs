@@ -3,28 +3,26 @@
 //! Images are told by their bytes ([`image`]), notebooks by their name and content ([`cells`]). A text's value is Claude
 //! Code's; its `content` is the file's own text but for a byte order mark and overlong lines. A
 //! text is counted by its line ends, so one that ends with a newline has an empty last line (as captured). Reading
-//! makes the file known to the session.
+//! is told to whoever keeps what the session has seen.
 
 mod cells;
 mod image;
-
-use std::path::Path;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
 use sluice_harness::Fut;
 use sluice_harness::content::Block;
 use sluice_harness::json::{Json, JsonObject};
-use sluice_harness::scene::SessionFacts;
-use sluice_harness::seam::files::{FileFault, FileKind, Files};
+use sluice_harness::point::files::{Observed, ObservedView};
+use sluice_harness::scene::{Scene, SessionFacts};
+use sluice_harness::seam::files::{FileFault, FileKind, FileStat, Files};
 use sluice_harness::tool::{
     Access, BodyView, CallCard, CallFacts, CallKind, Concurrency, Content, Effect, Location, Tool, ToolFailure,
 };
+use std::path::Path;
 
 use crate::arguments::{check_whole, make_absolute, path_at, schema, shown, text_at, whole_at};
 use crate::failure;
-use crate::observation::Observations;
 
 /// The largest file that is read at all, in bytes.
 pub(crate) const LARGEST_FILE: u64 = 10 * 1024 * 1024;
@@ -33,9 +31,7 @@ const LONGEST_LINE: usize = 2000;
 const MOST_BYTES: usize = 51_200;
 
 /// The tool.
-pub struct Read {
-    observations: Arc<Observations>,
-}
+pub struct Read;
 
 #[derive(Serialize)]
 struct ReadValue<F> {
@@ -61,20 +57,14 @@ struct FileWindow {
 }
 
 impl Read {
-    /// The tool over a shared view of what sessions have seen.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
-
-    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+    async fn run(body: &BodyView<'_>) -> Result<Json, ToolFailure> {
         let scene = body.scene();
         let cwd = scene.session.cwd();
         let path = path_at(body.input(), "file_path").ok_or_else(|| ToolFailure::new("file_path is missing"))?;
         let files = body.lease::<dyn Files>()?;
         match files.stat(&path, scene.cancel).await.map_err(|fault| failure::of_file(&fault, &cwd))? {
             None => {
-                self.observations.note_absence(scene, &path);
+                observed(scene, &path, None);
                 return Err(failure::not_found(&cwd));
             }
             Some(stat) if stat.kind != FileKind::File => return Err(failure::not_a_file(&path, &stat)),
@@ -91,12 +81,12 @@ impl Read {
                     Err(_) => return Err(failure::of_file(&fault, &cwd)),
                 };
                 let image = image::image(&file.bytes).ok_or_else(|| failure::of_file(&fault, &cwd))?;
-                self.observations.note(scene, &path, &file.stat, Access::Read);
+                observed(scene, &path, Some(&file.stat));
                 return ReadValue::json("image", image);
             }
             Err(fault) => {
                 if matches!(fault, FileFault::NotFound { .. }) {
-                    self.observations.note_absence(scene, &path);
+                    observed(scene, &path, None);
                 }
                 return Err(failure::of_file(&fault, &cwd));
             }
@@ -110,9 +100,14 @@ impl Read {
             Some(Ok(all)) => ReadValue::json("notebook", cells::window(name, all, offset, limit)?)?,
             Some(Err(_)) | None => ReadValue::json("text", window(name, &file.text, offset, limit)?)?,
         };
-        self.observations.note(scene, &path, &file.stat, Access::Read);
+        observed(scene, &path, Some(&file.stat));
         Ok(value)
     }
+}
+
+/// Tells what this session has seen.
+fn observed(scene: Scene<'_>, path: &Path, stat: Option<&FileStat>) {
+    scene.context.notify::<Observed>(&ObservedView { scene, path, stat, access: Access::Read });
 }
 
 fn is_notebook(path: &Path) -> bool {
@@ -236,7 +231,7 @@ impl Tool for Read {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move { Self::run(&body).await })
     }
 
     fn render(&self, input: &Json, value: &Json) -> Content {

@@ -1,7 +1,5 @@
 //! `Write`: sets the whole text of a file, new or seen before.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::json;
 use sluice_harness::Fut;
@@ -15,7 +13,6 @@ use sluice_harness::tool::{
 use crate::arguments::{make_absolute, path_at, schema, text_at};
 use crate::failure;
 use crate::file_change::{self, FileChange};
-use crate::observation::Observations;
 use crate::patch::Hunk;
 use crate::schemas;
 
@@ -23,9 +20,7 @@ use crate::schemas;
 const SHOWN_OF_NEW_TEXT: usize = 10_000;
 
 /// The tool.
-pub struct Write {
-    observations: Arc<Observations>,
-}
+pub struct Write;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,14 +34,8 @@ struct WriteValue<'a> {
 }
 
 impl Write {
-    /// The tool over a shared view of what sessions have seen.
-    #[must_use]
-    pub fn new(observations: Arc<Observations>) -> Self {
-        Self { observations }
-    }
-
-    async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
-        let change = FileChange::of(body, &self.observations)?;
+    async fn run(body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+        let change = FileChange::of(body)?;
         let content = text_at(body.input(), "content");
         let expected = change.expected().await?;
         let written = change.write(content, expected).await?;
@@ -116,7 +105,7 @@ impl Tool for Write {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move { Self::run(&body).await })
     }
 
     fn render(&self, _input: &Json, value: &Json) -> Content {

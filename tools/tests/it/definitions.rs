@@ -7,12 +7,12 @@ use sluice_harness::content::Block;
 use sluice_harness::json::Json;
 use sluice_harness::permission::{Behaviour, Rule};
 use sluice_harness::tool::{CallKind, CardItem, Concurrency, Effect, Tool};
-use sluice_tools::{BashConfig, Observations, builtin};
+use sluice_tools::{BashConfig, builtin};
 
 use crate::world::World;
 
 fn tools() -> Vec<Arc<dyn Tool>> {
-    builtin(BashConfig::default(), &Arc::new(Observations::default()))
+    builtin(BashConfig::default())
 }
 
 fn tool(name: &str) -> Arc<dyn Tool> {

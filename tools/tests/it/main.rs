@@ -12,6 +12,7 @@
 mod cases;
 mod definitions;
 mod fence;
+mod intents;
 mod observation;
 mod shell;
 mod swap;

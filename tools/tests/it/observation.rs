@@ -85,3 +85,89 @@ async fn r_403_reads_writes_and_absences_are_logged() {
     assert_eq!(last().path, world.path("a.txt").display().to_string());
     assert!(last().version.is_some());
 }
+
+/// A notebook, which every tool that changes files can change.
+const FILE: &str = "{\"nbformat\":4,\"nbformat_minor\":5,\"cells\":[{\"cell_type\":\"raw\",\"id\":\"a\",\"metadata\":{},\"source\":\"x\"}]}";
+
+/// What happened to the file before the change, in order.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Made,
+    ReadByUs,
+    PartReadByUs,
+    WrittenByUs,
+    EditedByUs,
+    ReadByAnother,
+    Changed,
+    Removed,
+}
+
+#[tokio::test]
+async fn r_404_r_405_what_was_seen_decides_what_may_be_changed() {
+    use Deed::*;
+    const FINE: &str = "fine";
+    const UNSEEN: &str = "FS_NOT_OBSERVED";
+    const STALE: &str = "FS_STALE_VERSION";
+    const NONE: &str = "FS_NOT_FOUND";
+    // What happened; then the outcome of Write, and that of each kind of edit.
+    let table: [(&[Deed], &str, &str); 13] = [
+        (&[], FINE, NONE),
+        (&[ReadByUs], FINE, NONE),
+        (&[Made], UNSEEN, UNSEEN),
+        (&[ReadByUs, Made], UNSEEN, UNSEEN),
+        (&[Made, ReadByAnother], UNSEEN, UNSEEN),
+        (&[Made, ReadByUs], FINE, FINE),
+        (&[Made, PartReadByUs], FINE, FINE),
+        (&[WrittenByUs], FINE, FINE),
+        (&[Made, ReadByUs, EditedByUs], FINE, FINE),
+        (&[Made, ReadByUs, Changed], STALE, STALE),
+        (&[WrittenByUs, Changed], STALE, STALE),
+        (&[Made, ReadByUs, Changed, ReadByUs], FINE, FINE),
+        (&[Made, ReadByUs, Removed], FINE, NONE),
+    ];
+    let name = "n.ipynb";
+    let changes = [
+        ("Write", json!({"file_path": name, "content": "new"})),
+        ("Edit", json!({"file_path": name, "old_string": "nbformat_minor", "new_string": "minor"})),
+        ("MultiEdit", json!({"file_path": name, "edits": [{"old_string": "nbformat_minor", "new_string": "minor"}]})),
+        ("NotebookEdit", json!({"notebook_path": name, "cell_id": "a", "new_source": "y"})),
+    ];
+    for (deeds, write, edit) in table {
+        for (tool, input) in &changes {
+            let (world, other) = (World::new(), World::new());
+            for deed in deeds {
+                match deed {
+                    Made => world.write(name, FILE),
+                    ReadByUs => drop(world.call("Read", &json!({"file_path": name})).await),
+                    PartReadByUs => {
+                        world.call("Read", &json!({"file_path": name, "offset": 1, "limit": 1})).await.assert_fine();
+                    }
+                    WrittenByUs => {
+                        world.call("Write", &json!({"file_path": name, "content": FILE})).await.assert_fine();
+                    }
+                    EditedByUs => {
+                        let input = json!({"file_path": name, "old_string": "\"x\"", "new_string": "\"z\""});
+                        world.call("Edit", &input).await.assert_fine();
+                    }
+                    ReadByAnother => {
+                        other.call("Read", &json!({"file_path": world.path(name)})).await.assert_fine();
+                    }
+                    Changed => world.write(name, &format!("{FILE}\n")),
+                    Removed => std::fs::remove_file(world.path(name)).unwrap(),
+                }
+            }
+            let before = std::fs::read_to_string(world.path(name)).ok();
+            let done = world.call(tool, input).await;
+            let after = std::fs::read_to_string(world.path(name)).ok();
+            let outcome = done.code.as_deref().unwrap_or(FINE);
+            assert_eq!(outcome, if *tool == "Write" { write } else { edit }, "{deeds:?} {tool}: {done:?}");
+            assert_eq!(outcome == FINE, before != after, "{deeds:?} {tool}: nothing changes on a failure");
+            let remedy = match outcome {
+                UNSEEN => "Read it first, then repeat the change.",
+                STALE => "Read it again before changing it.",
+                _ => "",
+            };
+            assert!(done.text.ends_with(remedy), "{deeds:?} {tool}: {}", done.text);
+        }
+    }
+}

@@ -25,7 +25,7 @@ use sluice_harness::tool::Verdict;
 use sluice_providers::files::LocalFiles;
 use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
-use sluice_tools::{BashConfig, ObservationPlugin, Observations, builtin};
+use sluice_tools::{BashConfig, ObservationPlugin, builtin};
 use tempfile::TempDir;
 
 /// A session, its folder and everything that its calls need.
@@ -64,6 +64,7 @@ impl World {
         let world = Self::bare(folder, root, config);
         let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
         world.scene.context.provide(files).unwrap();
+        ObservationPlugin::default().mount(&world.scene.context).unwrap();
         world
     }
 
@@ -72,7 +73,20 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("project");
         std::fs::create_dir(&root).unwrap();
-        Self::bare(folder, root, BashConfig::default())
+        let world = Self::bare(folder, root, BashConfig::default());
+        ObservationPlugin::default().mount(&world.scene.context).unwrap();
+        world
+    }
+
+    /// A session in which nobody keeps what was seen.
+    pub(crate) fn without_observations() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir(&root).unwrap();
+        let world = Self::bare(folder, root, BashConfig::default());
+        let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
+        world.scene.context.provide(files).unwrap();
+        world
     }
 
     fn bare(folder: TempDir, root: PathBuf, config: BashConfig) -> Self {
@@ -81,11 +95,9 @@ impl World {
         let search: Arc<dyn Search> = Arc::new(LocalSearch::new());
         context.provide(processes).unwrap();
         context.provide(search).unwrap();
-        let observations = Arc::new(Observations::default());
-        for tool in builtin(config, &observations) {
+        for tool in builtin(config) {
             registry::register(&context, tool).unwrap();
         }
-        ObservationPlugin::new(observations).mount(&context).unwrap();
         let id = SessionId::fresh();
         let header = Header {
             r#type: "session".to_owned(),
