@@ -23,6 +23,8 @@ use sluice_harness::scene::SessionFacts;
 use sluice_harness::seam::files::Files;
 use sluice_harness::seam::host_files::HostFiles;
 use sluice_harness::seam::live::LiveSink;
+#[cfg(feature = "mcp")]
+use sluice_harness::seam::mcp::McpServers;
 use sluice_harness::seam::model::Model;
 use sluice_harness::seam::process::Processes;
 use sluice_harness::seam::search::Search;
@@ -31,10 +33,12 @@ use sluice_providers::files::LocalFiles;
 use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
+use sluice_tools::mcp::McpTools;
 use sluice_tools::{BashConfig, ObservationPlugin, ShellFolder};
 
 use crate::fault::{Fault, nearest};
 use crate::live_settings::{self, LiveSettings};
+use crate::mcp::McpPlan;
 
 /// How long disposal waits for what is still running.
 pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
@@ -77,6 +81,8 @@ pub(crate) struct SessionPlan {
     pub(crate) bridges: BridgeConfig,
     /// How long a session may wait for a prompt before a person is called; `None` where nobody is there.
     pub(crate) idle_notice: Option<Duration>,
+    /// The MCP servers.
+    pub(crate) mcp: McpPlan,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
     pub(crate) system: SystemPrompt,
@@ -120,6 +126,8 @@ pub(crate) struct Findings {
 pub(crate) struct Session {
     pub(crate) agent: Agent,
     pub(crate) findings: Findings,
+    /// The names of its MCP servers.
+    pub(crate) mcp_servers: Vec<String>,
     root: Context,
     processes: Arc<LocalProcesses>,
 }
@@ -218,6 +226,10 @@ pub(crate) async fn open(
     ObservationPlugin::default().mount(&root)?;
     PolicyPlugin::new(Some(home)).mount(&root)?;
 
+    findings.problems.extend(plan.mcp.problems.iter().cloned());
+    #[cfg(feature = "mcp")]
+    root.provide::<dyn McpServers>(Arc::new(sluice_providers::mcp::RmcpServers::new(Arc::clone(&processes))))?;
+
     let agent = root.child("agent")?;
     let env = claude.env.clone();
     if plan.dialects.claude_code {
@@ -234,6 +246,9 @@ pub(crate) async fn open(
         CodexBridge::new(config, settings.codex()).mount(&agent)?;
     }
     root.provide::<dyn Settings>(Arc::new(settings))?;
+    // Nothing waits between here and the session's own life, so that no server is started for nobody.
+    let servers = plan.mcp.connectable(&start_dir, &plan.key_variables);
+    McpTools::start(&root, servers, plan.mcp.call, &plan.live)?.hold_first_request(&agent)?;
     mount(&agent)?;
 
     let agent = Agent::start(AgentSpec {
@@ -250,7 +265,7 @@ pub(crate) async fn open(
         Some(patience) => agent.with_idle_notice(patience),
         None => agent,
     };
-    Ok(Session { agent, findings, root, processes })
+    Ok(Session { agent, findings, mcp_servers: plan.mcp.names(), root, processes })
 }
 
 impl Session {
@@ -377,7 +392,7 @@ pub(crate) fn entry_rules(entry: &claude_code::PermissionEntry, problems: &mut V
             sluice_bridges::Severity::Info,
             "allow-rules-held-back",
             format!("{origin} came with the repository and has {}, held back.", counted(entry.allow.len())),
-            "Give them with --allowed-tools to use them in this run.",
+            "Give them with --allowed-tools to use them in this run, or accept all of the repository with --trust-workspace.",
         ));
     }
     rules

@@ -27,6 +27,11 @@ pub(crate) use environment::Environment;
 pub(crate) use key::Entry;
 pub(crate) use provider::{Dialect, HttpOptions, KeySource, Protocol, Provider};
 
+/// How long connecting to an MCP server may take, unless somebody says otherwise.
+pub(crate) const MCP_STARTUP: Duration = Duration::from_secs(10);
+/// How long a call of an MCP tool may take, unless somebody says otherwise.
+pub(crate) const MCP_CALL: Duration = Duration::from_secs(600);
+
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -121,6 +126,10 @@ pub(crate) struct Config {
     pub(crate) retry_base: Setting<Duration>,
     /// The longest wait.
     pub(crate) retry_cap: Setting<Duration>,
+    /// How long connecting to an MCP server may take.
+    pub(crate) mcp_startup_timeout: Setting<Duration>,
+    /// How long a call of an MCP tool may take.
+    pub(crate) mcp_call_timeout: Setting<Duration>,
     /// What the user should know of how this came about; one line each.
     pub(crate) notices: Vec<String>,
 }
@@ -202,6 +211,8 @@ impl Entry {
             Self::Retries(_) => "model_retry.retries",
             Self::RetryBase(_) => "model_retry.base_ms",
             Self::RetryCap(_) => "model_retry.cap_ms",
+            Self::McpStartupTimeout(_) => "mcp.startup_timeout",
+            Self::McpCallTimeout(_) => "mcp.call_timeout",
             Self::Provider { name, .. } => return format!("{}.{name}", key::PROVIDERS),
         };
         name.to_owned()
@@ -228,6 +239,8 @@ impl Config {
             retries: Setting::built_in(retry.retries),
             retry_base: Setting::built_in(retry.base),
             retry_cap: Setting::built_in(retry.cap),
+            mcp_startup_timeout: Setting::built_in(MCP_STARTUP),
+            mcp_call_timeout: Setting::built_in(MCP_CALL),
             notices: Vec::new(),
         }
     }
@@ -248,6 +261,8 @@ impl Config {
             Entry::Retries(value) => self.retries.set(value, origin),
             Entry::RetryBase(value) => self.retry_base.set(value, origin),
             Entry::RetryCap(value) => self.retry_cap.set(value, origin),
+            Entry::McpStartupTimeout(value) => self.mcp_startup_timeout.set(value, origin),
+            Entry::McpCallTimeout(value) => self.mcp_call_timeout.set(value, origin),
             Entry::Provider { name, entry } => drafts.entry(name).or_default().set(entry, origin),
         }
     }

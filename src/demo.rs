@@ -22,6 +22,7 @@ use sluice_providers::script::ScriptModel;
 
 use crate::compose::{self, Dialects, SessionPlan, SystemPrompt, Which};
 use crate::fault::Fault;
+use crate::mcp::McpPlan;
 use crate::output::{Output, OutputState};
 
 /// What `script:demo` plays: harmless in any folder.
@@ -82,6 +83,7 @@ fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
         disallowed: Vec::new(),
         dialects: Dialects { claude_code: true, codex: true },
         bridges,
+        mcp: McpPlan::none(),
         limits: Limits::default(),
         retry: RetryPolicy::default(),
         system: SystemPrompt::default(),

@@ -11,6 +11,7 @@ mod demo;
 mod fault;
 mod hooks_list;
 mod live_settings;
+mod mcp;
 mod models;
 mod output;
 mod plan;

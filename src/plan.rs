@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sluice_bridges::{Attendance, BridgeConfig, ExtraSettings, TrustDecision, workspace_root};
+use sluice_bridges::{Attendance, BridgeConfig, ExtraSettings, workspace_root};
 use sluice_harness::seam::live::LiveSink;
 
 use crate::cli::{Begin, HookUse, SessionPlan as Flags, SettingsArgument};
 use crate::compose::{Dialects, SessionPlan, SystemPrompt, Which};
 use crate::config::{self, Config, Environment};
 use crate::fault::{Fault, words};
+use crate::mcp;
 use crate::models;
 use crate::run::AnswerSchema;
 use crate::state::State;
@@ -90,10 +91,8 @@ pub(crate) fn session(
     bridges.claude_config_dir =
         environment.variable("CLAUDE_CONFIG_DIR").map(|dir| absolute(environment, Path::new(dir)));
     bridges.codex_home = environment.variable("CODEX_HOME").map(|dir| absolute(environment, Path::new(dir)));
-    bridges.trust = match flags.hooks {
-        HookUse::On(trust) => trust,
-        HookUse::Off => TrustDecision::HoldRepository,
-    };
+    let (HookUse::On(trust) | HookUse::Off(trust)) = flags.hooks;
+    bridges.trust = trust;
     bridges.on_failure = config.hooks_on_failure.value;
     bridges.attendance = attendance;
     bridges.extra_settings = extra_settings(environment, &flags.settings)?;
@@ -109,7 +108,8 @@ pub(crate) fn session(
             )
         })?;
     }
-    let hooks_on = !matches!(flags.hooks, HookUse::Off);
+    let hooks_on = matches!(flags.hooks, HookUse::On(_));
+    let mcp = mcp::read(&mcp::Sources { environment, config: &config, bridges: &bridges, given: &flags.mcp })?;
     notes.extend(config.notices.iter().cloned());
     notes.extend(warning);
     notes.extend(resolved.note.into_iter().flatten());
@@ -129,6 +129,7 @@ pub(crate) fn session(
         },
         bridges,
         idle_notice: (attendance == Attendance::Attended).then_some(config.idle_notice.value),
+        mcp,
         limits: config.limits(flags),
         retry: config.retry(),
         system: SystemPrompt { instead: flags.system_prompt.clone(), append: flags.append_system_prompt.clone() },

@@ -340,6 +340,7 @@ fn init_line(session: &Session) -> String {
         tools: registry::visible(session.agent.context()).into_keys().collect(),
         model: facts.model().model,
         mode: facts.mode().to_string(),
+        mcp_servers: &session.mcp_servers,
     })
 }
 

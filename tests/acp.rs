@@ -7,7 +7,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a failed test may panic"
+    clippy::print_stdout,
+    reason = "a failed test may panic, and a skipped one says so"
 )]
 
 #[path = "acp/cancel.rs"]
@@ -20,6 +21,8 @@ mod files;
 mod gates;
 #[path = "acp/life.rs"]
 mod life;
+#[path = "acp/mcp.rs"]
+mod mcp;
 #[path = "acp/notice.rs"]
 mod notice;
 #[path = "acp/orphans.rs"]

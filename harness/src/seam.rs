@@ -7,6 +7,7 @@ pub mod approval;
 pub mod files;
 pub mod host_files;
 pub mod live;
+pub mod mcp;
 pub mod model;
 pub mod process;
 pub mod sandbox;
@@ -23,6 +24,9 @@ impl Seam for dyn host_files::HostFiles {
 }
 impl Seam for dyn live::LiveSink {
     const NAME: &'static str = "live";
+}
+impl Seam for dyn mcp::McpServers {
+    const NAME: &'static str = "MCP servers";
 }
 impl Seam for dyn model::Model {
     const NAME: &'static str = "model";

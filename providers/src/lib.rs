@@ -5,13 +5,16 @@
 //! reads an environment variable to configure itself: constructors are handed what they need.
 //!
 //! Read first: [`process::LocalProcesses`], [`files::LocalFiles`], [`search::LocalSearch`], [`script::ScriptModel`],
-//! [`openai::OpenAiModel`], [`anthropic::AnthropicModel`].
+//! [`openai::OpenAiModel`], [`anthropic::AnthropicModel`], and with the
+//! feature `mcp` `mcp::RmcpServers`.
 
 pub mod anthropic;
 mod fault;
 pub mod files;
 pub mod host_files;
 pub mod http;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod off_thread;
 pub mod openai;
 pub mod process;

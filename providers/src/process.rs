@@ -8,6 +8,8 @@
 //! whatever is registered dies with the provider. What a leader that ended by itself left running is left alone when it
 //! is the user's, and stays with its warden, registered, when the model proposed it.
 
+#[cfg(feature = "mcp")]
+pub(crate) mod companion;
 mod group;
 mod leader;
 mod lookup;

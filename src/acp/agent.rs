@@ -16,8 +16,8 @@ use sluice_harness::point::approval::Approval;
 use sluice_harness::seam::live::LiveSink;
 use sluice_protocol::acp::schema::v1::{
     AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification, Implementation,
-    InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
-    PromptResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+    InitializeRequest, InitializeResponse, McpCapabilities, NewSessionRequest, NewSessionResponse, PromptCapabilities,
+    PromptRequest, PromptResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
 };
 use sluice_protocol::acp::{self, PROTOCOL_VERSION, session_queue};
 use sluice_protocol::{DuplicateMethod, Params, Peer, RequestContext, Router, RpcError, rpc_error};
@@ -153,7 +153,8 @@ impl AcpAgent {
         let mut additional_dirs = plan.additional_dirs;
         additional_dirs.extend(request.additional_directories);
         let files_over = self.files_over(context.peer().clone(), folder, &additional_dirs);
-        let plan = SessionPlan { additional_dirs, files_over, ..plan };
+        let mut plan = SessionPlan { additional_dirs, files_over, ..plan };
+        plan.mcp.add_client(request.mcp_servers);
 
         let answer_timeout = config.answer_timeout.map(|setting| setting.value);
         let patience = config.permission_notice.value;
@@ -174,12 +175,6 @@ impl AcpAgent {
             opening.push(format!("[sluice] {}", notes.join("\n")));
         }
         opening.extend(session.findings.problems.iter().map(|problem| format!("[sluice] {problem}")));
-        if !request.mcp_servers.is_empty() {
-            let many = request.mcp_servers.len();
-            opening.push(format!(
-                "[sluice] MCP servers are not supported yet: the {many} that the client names are not connected"
-            ));
-        }
         for line in &opening {
             say(line);
         }
@@ -202,6 +197,7 @@ impl AcpAgent {
             SessionCapabilities::new().additional_directories(SessionAdditionalDirectoriesCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(false)
+            .mcp_capabilities(McpCapabilities::new().http(true).sse(false))
             .prompt_capabilities(PromptCapabilities::new().image(false).audio(false).embedded_context(true))
             .session_capabilities(session);
         let info = Implementation::new("sluice", env!("CARGO_PKG_VERSION")).title("sluice".to_owned());

@@ -178,6 +178,12 @@ pub(super) struct SessionFlags {
     /// Which settings files are read: user, project, local
     #[arg(long, value_name = "SOURCES")]
     pub(super) setting_sources: Option<String>,
+    /// MCP servers of your own: a file, or JSON, with `mcpServers`; repeatable
+    #[arg(long, value_name = "FILE|JSON")]
+    pub(super) mcp_config: Vec<String>,
+    /// Accept all that the repository brings for this run: hooks, allow rules, env, mode, MCP servers
+    #[arg(long)]
+    pub(super) trust_workspace: bool,
     /// Accept the repository's hooks for this run
     #[arg(long, conflicts_with = "no_hooks")]
     pub(super) trust_hooks: bool,

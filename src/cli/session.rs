@@ -42,6 +42,8 @@ pub(crate) struct SessionPlan {
     pub(crate) setting_sources: SettingSources,
     /// Whether hooks run, and whose.
     pub(crate) hooks: HookUse,
+    /// MCP servers of the user's own, in order.
+    pub(crate) mcp: Vec<SettingsArgument>,
     /// Diagnostics.
     pub(crate) diagnostics: Diagnostics,
 }
@@ -58,8 +60,8 @@ pub(crate) enum SettingsArgument {
 /// Whether hooks run, and whose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HookUse {
-    /// None runs.
-    Off,
+    /// None runs; the rest of what the repository brings is as it says.
+    Off(TrustDecision),
     /// They run; the repository's as it says.
     On(TrustDecision),
 }
@@ -91,11 +93,12 @@ pub(super) fn plan(flags: SessionFlags) -> Result<SessionPlan, Fault> {
     if let Some(limit) = flags.max_output_tokens {
         overrides.push((Entry::MaxOutputTokens(limit), Origin::Flag("--max-output-tokens")));
     }
-    let hooks = match (flags.no_hooks, flags.trust_hooks) {
-        (true, _) => HookUse::Off,
-        (false, true) => HookUse::On(TrustDecision::TrustHooks),
-        (false, false) => HookUse::On(TrustDecision::HoldRepository),
+    let trust = match (flags.trust_workspace, flags.trust_hooks) {
+        (true, _) => TrustDecision::TrustAll,
+        (false, true) => TrustDecision::TrustHooks,
+        (false, false) => TrustDecision::HoldRepository,
     };
+    let hooks = if flags.no_hooks { HookUse::Off(trust) } else { HookUse::On(trust) };
     Ok(SessionPlan {
         overrides,
         allow: rules("--allowed-tools", &flags.allowed_tools)?,
@@ -110,6 +113,7 @@ pub(super) fn plan(flags: SessionFlags) -> Result<SessionPlan, Fault> {
         settings: flags.settings.into_iter().map(settings).collect::<Result<_, _>>()?,
         setting_sources: flags.setting_sources.as_deref().map(sources).transpose()?.unwrap_or_default(),
         hooks,
+        mcp: flags.mcp_config.into_iter().map(mcp_config).collect::<Result<_, _>>()?,
         diagnostics: Diagnostics { log_file: flags.log_file, verbosity: flags.verbose },
     })
 }
@@ -119,6 +123,14 @@ fn settings(argument: String) -> Result<SettingsArgument, Fault> {
     if text.is_empty() {
         let remedy = "give a file, or JSON such as '{\"hooks\": {}}'";
         return Err(Fault::usage("settings-empty", "--settings names nothing", remedy));
+    }
+    Ok(text_or_file(argument))
+}
+
+fn mcp_config(argument: String) -> Result<SettingsArgument, Fault> {
+    if argument.trim().is_empty() {
+        let remedy = "give a file, or JSON such as '{\"mcpServers\": {}}'";
+        return Err(Fault::usage("mcp-config-empty", "--mcp-config names nothing", remedy));
     }
     Ok(text_or_file(argument))
 }

@@ -191,6 +191,7 @@ fn flags_become_a_typed_plan() {
     );
     assert_eq!(session.setting_sources, SettingSources { user: true, project: false, local: true });
     assert_eq!(session.hooks, HookUse::On(TrustDecision::TrustHooks));
+    assert_eq!(session.mcp, []);
     assert_eq!(session.diagnostics, Diagnostics { log_file: Some("l".into()), verbosity: 2 });
     assert_eq!(plan.output, OutputFormat::StreamJson);
     assert_eq!(plan.hook_events, HookEvents::Include);
@@ -213,7 +214,7 @@ fn acp_takes_the_session_flags_and_a_wire_trace() {
     let Ok(Command::Acp(plan)) = parsed(&["acp", "--no-hooks", "--trace-wire", "w", "--model", "script:demo"]) else {
         panic!("no plan")
     };
-    assert_eq!(plan.session.hooks, HookUse::Off);
+    assert_eq!(plan.session.hooks, HookUse::Off(TrustDecision::HoldRepository));
     assert_eq!(plan.trace_wire, Some("w".into()));
 }
 
@@ -228,11 +229,23 @@ fn the_looking_commands_are_read() {
 }
 
 #[test]
+fn all_of_the_repository_is_accepted_with_its_hooks_or_without_them() {
+    let trusting =
+        run(&["run", "hi", "--trust-workspace", "--mcp-config", "a.json", "--mcp-config", "{\"mcpServers\":{}}"]);
+    assert_eq!(trusting.session.hooks, HookUse::On(TrustDecision::TrustAll));
+    assert_eq!(
+        trusting.session.mcp,
+        [SettingsArgument::File("a.json".into()), SettingsArgument::Json("{\"mcpServers\":{}}".into())]
+    );
+    let without = run(&["run", "hi", "--trust-workspace", "--no-hooks"]);
+    assert_eq!(without.session.hooks, HookUse::Off(TrustDecision::TrustAll));
+}
+
+#[test]
 fn what_is_not_known_is_refused_by_name() {
     for (line, named) in [
         (&["run", "hi", "--sandbox", "off"][..], "--sandbox"),
         (&["run", "hi", "--fork"], "--fork"),
-        (&["run", "hi", "--trust-workspace"], "--trust-workspace"),
         (&["run", "hi", "--trace-wire", "f"], "--trace-wire"),
         (&["hooks", "check"], "check"),
         (&["sessions", "rm", "x"], "rm"),

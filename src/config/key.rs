@@ -40,6 +40,10 @@ pub(crate) enum Entry {
     RetryBase(Duration),
     /// `model_retry.cap_ms`.
     RetryCap(Duration),
+    /// `mcp.startup_timeout`.
+    McpStartupTimeout(Duration),
+    /// `mcp.call_timeout`.
+    McpCallTimeout(Duration),
     /// A key of `[providers.NAME]`.
     Provider {
         /// NAME.
@@ -342,6 +346,20 @@ pub(crate) const KEYS: &[Key<Entry>] = &[
         variable: Some("SLUICE_MODEL_RETRY_CAP_MS"),
         takes: Takes::Count { least: 0, most: U32, make: |ms| Some(Entry::RetryCap(Duration::from_millis(ms))) },
         meaning: "the longest wait in milliseconds (default: 10000)",
+    },
+    Key {
+        table: "mcp",
+        name: "startup_timeout",
+        variable: Some("SLUICE_MCP_STARTUP_TIMEOUT"),
+        takes: Takes::Seconds(Entry::McpStartupTimeout),
+        meaning: "how many seconds an MCP server may take until its tools are there (default: 10)",
+    },
+    Key {
+        table: "mcp",
+        name: "call_timeout",
+        variable: Some("SLUICE_MCP_CALL_TIMEOUT"),
+        takes: Takes::Seconds(Entry::McpCallTimeout),
+        meaning: "how many seconds a call of an MCP tool may take (default: 600)",
     },
 ];
 

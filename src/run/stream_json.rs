@@ -25,17 +25,20 @@ pub(crate) struct Init<'a> {
     pub(crate) tools: Vec<String>,
     pub(crate) model: String,
     pub(crate) mode: String,
+    /// Their names; none is connected yet.
+    pub(crate) mcp_servers: &'a [String],
 }
 
 /// The `system/init` line.
 pub(crate) fn init(init: &Init<'_>) -> String {
+    let server = |name: &String| json!({ "name": name, "status": "pending" });
     json!({
         "type": "system",
         "subtype": "init",
         "cwd": init.cwd,
         "session_id": init.session,
         "tools": init.tools,
-        "mcp_servers": [],
+        "mcp_servers": init.mcp_servers.iter().map(server).collect::<Vec<_>>(),
         "model": init.model,
         "permissionMode": init.mode,
         "slash_commands": [],

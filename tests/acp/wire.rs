@@ -70,7 +70,7 @@ fn session_setup_is_lenient_where_editors_are_and_clear_where_it_must_be() {
         assert!(answer["result"]["sessionId"].is_string(), "{answer}");
     }
     let answer = client.ask("session/new", json!({ "cwd": cwd, "mcpServers": [server] }));
-    assert!(answer["result"]["_meta"]["sluice/notices"][0].as_str().unwrap().contains("MCP"), "{answer}");
+    assert!(answer["result"]["sessionId"].is_string(), "a server that does not speak costs its tools alone: {answer}");
     let table = [
         (json!({ "cwd": cwd, "mcpServers": "no" }), "mcpServers"),
         (json!({ "cwd": "rel" }), "cwd must be absolute"),

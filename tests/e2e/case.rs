@@ -225,7 +225,8 @@ fn fill(place: &Place, text: &str) -> String {
     let mut text = text
         .replace("@P@", &path(&place.work()))
         .replace("@H@", &path(&place.home()))
-        .replace("@ROOT@", &path(&place.root()));
+        .replace("@ROOT@", &path(&place.root()))
+        .replace("@TESTS@", concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
     if text.contains("@SESSION@") {
         let log = place.logs().pop().expect("a session before this run");
         text = text.replace("@SESSION@", &log.file_stem().unwrap().to_string_lossy());

@@ -67,5 +67,6 @@ chapters! {
     the_codex_dialect_runs = "codex";
     a_pipeline_can_rely_on_it = "headless";
     answers_fit_the_schema_that_was_asked_for = "structured";
+    servers_of_tools_are_connected = "mcp";
     bad_input_is_one_clear_sentence = "bad-input";
 }

@@ -1,7 +1,7 @@
 //! The built-in tools of sluice: `Bash`, `Read`, `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `Glob`, `Grep` and `TodoWrite`.
 //!
 //! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; and what
-//! a session has seen of which file ([`observation`]).
+//! a session has seen of which file ([`observation`]); and the tools of MCP servers ([`mcp`]).
 //!
 //! Must not know: any provider, any hook dialect, any front end. Files, processes and searches are reached only
 //! through the harness's seams; the one exception is the report of a shell's folder, which lies in the session's own
@@ -17,6 +17,7 @@ mod file_change;
 pub mod glob;
 pub mod grep;
 mod hidden;
+pub mod mcp;
 pub mod multi_edit;
 mod notebook;
 pub mod notebook_edit;

@@ -195,6 +195,6 @@ fn untrusted_widening(source: &Path) -> Problem {
         Severity::Warning,
         "settings-held-back",
         format!("{}: its `env` and off switches came with the repository and are held back.", source.display()),
-        "Put what you want of it into your own settings, or give it with --settings.",
+        "Put what you want of it into your own settings, or accept all of the repository with --trust-workspace.",
     )
 }

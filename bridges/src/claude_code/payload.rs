@@ -273,8 +273,15 @@ impl Fields {
     }
 }
 
-/// `tool_response` as this dialect shows it: a shell's outputs come without their final line ends (captured).
+/// `tool_response` as this dialect shows it: a shell's outputs come without their final line ends, of an MCP tool's
+/// result only the content blocks (captured).
 pub(crate) fn tool_response(tool: &str, value: &Json) -> Json {
+    if tool.starts_with("mcp__")
+        && let Some(blocks) = value.object().and_then(|result| result.get("content").cloned())
+        && blocks.view().is_array()
+    {
+        return blocks;
+    }
     let Some(mut object) = value.object().filter(|_| tool == "Bash") else { return value.clone() };
     for key in ["stdout", "stderr"] {
         let Some(text) = value.str_at(key) else { continue };

@@ -122,7 +122,7 @@ impl Leftover {
 }
 
 /// TERM, grace, KILL to the whole group, and waits until it is gone.
-async fn end(leader: &mut Leader, group: Pid, grace: Duration) {
+pub(super) async fn end(leader: &mut Leader, group: Pid, grace: Duration) {
     group::signal(group, Signal::TERM);
     // A stopped process gets TERM only once it is told to continue.
     group::signal(group, Signal::CONT);
