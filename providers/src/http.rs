@@ -8,7 +8,7 @@
 //! header and in no message.
 
 pub(crate) mod answer;
-mod client;
+pub(crate) mod client;
 pub(crate) mod sse;
 pub(crate) mod trouble;
 

@@ -1,6 +1,6 @@
-//! The HTTP client of one model.
+//! The HTTP client of one address: a model's, or an MCP server's.
 //!
-//! Knows nothing of models. The invariant: a conversation goes to the address that was configured and to no other.
+//! Knows nothing of either. The invariant: a conversation goes to the address that was configured and to no other.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use reqwest::{Client, Url, redirect};
 use super::trouble;
 
 /// Builds it; the reason where it cannot be built.
-pub(super) fn build(url: &Url, connect: Duration) -> Result<Client, String> {
+pub(crate) fn build(url: &Url, connect: Duration) -> Result<Client, String> {
     // A second installation is refused and harmless: then somebody else's provider is in use. Without any, building a
     // client panics.
     let _ = rustls::crypto::ring::default_provider().install_default();

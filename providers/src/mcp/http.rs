@@ -1,15 +1,16 @@
-//! Servers that are addresses: streamable HTTP, with TLS by rustls and ring, and headers that may be secret.
+//! Servers that are addresses: streamable HTTP, with headers that may be secret.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use sluice_harness::seam::mcp::McpFault;
 
 use super::convert;
+use crate::http::client;
 use crate::secret::Secret;
 
 /// Until a connection stands.
@@ -36,36 +37,11 @@ pub(super) fn transport(
         custom.insert(header, sent);
         secrets.extend(value.split_whitespace().filter(|word| word.len() >= 8).map(Secret::new));
     }
-    let client = client(&address).map_err(|error| cannot(words(&error)))?;
+    let client = client::build(&address, CONNECT).map_err(cannot)?;
     let config = StreamableHttpClientTransportConfig::with_uri(address.as_str())
         .custom_headers(custom)
         .reinit_on_expired_session(true);
     Ok((StreamableHttpClientTransport::with_client(client, config), secrets))
-}
-
-fn client(address: &Url) -> Result<Client, reqwest::Error> {
-    // A second installation is refused and harmless: then somebody else's provider is in use. Without any, building a
-    // client panics.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(concat!("sluice/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .redirect(redirect::Policy::custom(stays_there));
-    if address.scheme() == "http" {
-        // Nothing to verify: leave the system's certificates unread.
-        builder = builder.tls_certs_only([]);
-    }
-    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    if host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
-        builder = builder.no_proxy();
-    }
-    builder.build()
-}
-
-/// Follows a redirect only where it stays at the origin that the headers are meant for.
-fn stays_there(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let stays = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-    if stays && attempt.previous().len() <= 5 { attempt.follow() } else { attempt.stop() }
 }
 
 /// An error and what is behind it, innermost last, without the address: it may hold a key.
