@@ -16,19 +16,24 @@ mod front_ends;
 mod workspace;
 
 use agent_client_protocol::v1::schema::{PermissionOptionKind, StopReason, ToolCallStatus};
-use front_ends::{acp, run};
+use front_ends::{FilesOf, acp, run};
 use workspace::Workspace;
 
 /// The same conversation through both front ends, with these flags.
-async fn both_run_the_same_hooks(flags: &[&str]) {
+async fn both_run_the_same_hooks(flags: &[&str], files: FilesOf) {
     let (headless, editor) = (Workspace::new(), Workspace::new());
     run(&headless, flags).await;
-    let seen = acp(&editor, flags, None).await;
+    let seen = acp(&editor, flags, files, None).await;
     assert_eq!(seen.stop, StopReason::EndTurn);
     assert_eq!(seen.text, "All done.");
     assert_eq!(seen.questions, 0);
     assert_eq!(seen.last_statuses, [ToolCallStatus::Completed, ToolCallStatus::Completed]);
 
+    let through_the_client = match files {
+        FilesOf::Agent => vec![],
+        FilesOf::Client => vec![(editor.project().join("w.txt"), "written\n".to_owned())],
+    };
+    assert_eq!(seen.written, through_the_client);
     for workspace in [&headless, &editor] {
         assert_eq!(std::fs::read_to_string(workspace.project().join("w.txt")).unwrap(), "written\n");
     }
@@ -54,23 +59,28 @@ fn assert_same<T: std::fmt::Debug + PartialEq>(headless: &[T], editor: &[T]) {
 
 #[tokio::test]
 async fn the_hooks_of_a_conversation_are_the_same_headless_and_over_acp_where_nothing_is_asked() {
-    both_run_the_same_hooks(&["--permission-mode", "bypassPermissions"]).await;
+    both_run_the_same_hooks(&["--permission-mode", "bypassPermissions"], FilesOf::Agent).await;
 }
 
 #[tokio::test]
 async fn the_hooks_of_a_conversation_are_the_same_headless_and_over_acp_with_allow_rules() {
-    both_run_the_same_hooks(&["--allowed-tools", "Bash(touch *),Write"]).await;
+    both_run_the_same_hooks(&["--allowed-tools", "Bash(touch *),Write"], FilesOf::Agent).await;
+}
+
+#[tokio::test]
+async fn the_official_client_keeps_the_files_where_it_offers_that_and_hooks_see_the_same() {
+    both_run_the_same_hooks(&["--permission-mode", "bypassPermissions"], FilesOf::Client).await;
 }
 
 #[tokio::test]
 async fn the_official_client_is_asked_and_its_answers_count() {
     let workspace = Workspace::new();
-    let seen = acp(&workspace, &[], Some(PermissionOptionKind::AllowOnce)).await;
+    let seen = acp(&workspace, &[], FilesOf::Agent, Some(PermissionOptionKind::AllowOnce)).await;
     assert_eq!((seen.stop, seen.questions), (StopReason::EndTurn, 2));
     assert_eq!(seen.last_statuses, [ToolCallStatus::Completed, ToolCallStatus::Completed]);
 
     let workspace = Workspace::new();
-    let seen = acp(&workspace, &[], Some(PermissionOptionKind::RejectOnce)).await;
+    let seen = acp(&workspace, &[], FilesOf::Agent, Some(PermissionOptionKind::RejectOnce)).await;
     assert_eq!((seen.stop, seen.questions), (StopReason::EndTurn, 2));
     assert_eq!(seen.last_statuses, [ToolCallStatus::Failed, ToolCallStatus::Failed]);
     assert!(!workspace.project().join("w.txt").exists());

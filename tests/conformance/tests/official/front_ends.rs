@@ -1,6 +1,7 @@
 //! One prompt through each front end: `run` as a process, `acp` with the official client.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,9 +9,10 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, InitializeRequest, NewSessionRequest, PermissionOptionKind, PromptRequest, RequestPermissionOutcome,
+    ClientCapabilities, ContentBlock, FileSystemCapabilities, InitializeRequest, NewSessionRequest,
+    PermissionOptionKind, PromptRequest, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification, SessionUpdate,
-    StopReason, TextContent, ToolCallId, ToolCallStatus,
+    StopReason, TextContent, ToolCallId, ToolCallStatus, WriteTextFileRequest, WriteTextFileResponse,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client};
 use tokio::process::Command;
@@ -60,6 +62,15 @@ pub(crate) struct Seen {
     pub(crate) questions: usize,
     /// The last status of each call, in order of appearance.
     pub(crate) last_statuses: Vec<ToolCallStatus>,
+    /// The files that were written through the client, with their texts.
+    pub(crate) written: Vec<(PathBuf, String)>,
+}
+
+/// Whether the client keeps the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilesOf {
+    Agent,
+    Client,
 }
 
 #[derive(Default)]
@@ -67,6 +78,7 @@ struct Screen {
     messages: Vec<(Option<String>, String)>,
     calls: Vec<(ToolCallId, ToolCallStatus)>,
     questions: usize,
+    written: Vec<(PathBuf, String)>,
 }
 
 impl Screen {
@@ -91,12 +103,17 @@ impl Screen {
 }
 
 /// The conversation over ACP; questions are answered with the option of this kind.
-pub(crate) async fn acp(workspace: &Workspace, flags: &[&str], answer: Option<PermissionOptionKind>) -> Seen {
+pub(crate) async fn acp(
+    workspace: &Workspace,
+    flags: &[&str],
+    files: FilesOf,
+    answer: Option<PermissionOptionKind>,
+) -> Seen {
     let mut command = command(workspace, "acp", flags);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let transport = ByteStreams::new(child.stdin.take().unwrap().compat_write(), child.stdout.take().unwrap().compat());
     let screen = Arc::new(Mutex::new(Screen::default()));
-    let (shown, asked) = (Arc::clone(&screen), Arc::clone(&screen));
+    let (shown, asked, kept) = (Arc::clone(&screen), Arc::clone(&screen), Arc::clone(&screen));
     let cwd = workspace.project();
 
     let conversation = Client
@@ -120,8 +137,27 @@ pub(crate) async fn acp(workspace: &Workspace, flags: &[&str], answer: Option<Pe
             },
             agent_client_protocol::on_receive_request!(),
         )
+        .on_receive_request(
+            async move |request: ReadTextFileRequest, responder, _connection| {
+                let text = std::fs::read_to_string(request.path);
+                responder.respond(ReadTextFileResponse::new(text.unwrap_or_default()))
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: WriteTextFileRequest, responder, _connection| {
+                std::fs::write(&request.path, &request.content).unwrap();
+                kept.lock().unwrap().written.push((request.path, request.content));
+                responder.respond(WriteTextFileResponse::new())
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
         .connect_with(transport, |connection: ConnectionTo<Agent>| async move {
-            let initialized = connection.send_request(InitializeRequest::new(ProtocolVersion::V1)).block_task().await?;
+            let kept = files == FilesOf::Client;
+            let fs = FileSystemCapabilities::new().read_text_file(kept).write_text_file(kept);
+            let hello =
+                InitializeRequest::new(ProtocolVersion::V1).client_capabilities(ClientCapabilities::new().fs(fs));
+            let initialized = connection.send_request(hello).block_task().await?;
             assert_eq!(initialized.protocol_version, ProtocolVersion::V1);
             let session = connection.send_request(NewSessionRequest::new(cwd)).block_task().await?;
             let prompt = vec![ContentBlock::Text(TextContent::new(PROMPT))];
@@ -139,5 +175,6 @@ pub(crate) async fn acp(workspace: &Workspace, flags: &[&str], answer: Option<Pe
         text: screen.messages.last().map(|(_, text)| text.clone()).unwrap_or_default(),
         questions: screen.questions,
         last_statuses: screen.calls.into_iter().map(|(_, status)| status).collect(),
+        written: screen.written,
     }
 }
