@@ -12,7 +12,8 @@ It speaks by hand, so that it can also speak badly. The first argument says how:
   half             prints half an answer in a call of `put` and exits
   huge             answers a call of `put` with a line of 40 MB
   stubborn         ignores the end of its input, and TERM
-  grows            has one more tool after each call of `put`, and says so
+  grows            has one more tool after each call of `put`, and says so; makes the file named by the second argument
+                   when it is asked for its tools after that
   http PORT_FILE   serves streamable HTTP with JSON answers, and writes its port into the file
 """
 
@@ -84,6 +85,8 @@ def answer(message):
         }
     elif method == "tools/list":
         result = {"tools": TOOLS}
+        if MODE == "grows" and len(sys.argv) > 2 and TOOLS[-1]["name"].startswith("more"):
+            open(sys.argv[2], "w").close()
     elif method == "ping":
         result = {}
     elif method == "tools/call":

@@ -6,11 +6,11 @@ use std::time::Duration;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use sluice_harness::seam::mcp::McpFault;
 
 use super::convert;
-use crate::http::client;
+use crate::http::{client, trouble};
 use crate::secret::Secret;
 
 /// Until a connection stands.
@@ -27,7 +27,8 @@ pub(super) fn transport(
         return Err(cannot("its address must begin with http:// or https:// and name a host".to_owned()));
     }
     let mut custom = HashMap::new();
-    let mut secrets = Vec::new();
+    // In a message of somebody else the address itself may stand, with a key in it.
+    let mut secrets = vec![Secret::new(url)];
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes());
         let header = header.map_err(|_| cannot(format!("its header `{name}` has a name that cannot be sent")))?;
@@ -44,22 +45,18 @@ pub(super) fn transport(
     Ok((StreamableHttpClientTransport::with_client(client, config), secrets))
 }
 
-/// An error and what is behind it, innermost last, without the address: it may hold a key.
+/// An error in words, without the address: it may hold a key.
 pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = match error.downcast_ref::<reqwest::Error>() {
-        Some(error) if error.url().is_some() => "the request failed".to_owned(),
-        Some(_) | None => error.to_string(),
-    };
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = match inner.downcast_ref::<reqwest::Error>() {
-            Some(_) => String::new(),
-            None => inner.to_string(),
+    let mut link = Some(error);
+    while let Some(error) = link {
+        let request = match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            Some(StreamableHttpError::Client(request)) => Some(request),
+            Some(_) | None => error.downcast_ref::<reqwest::Error>(),
         };
-        if !inner_text.is_empty() && !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
+        if let Some(request) = request {
+            return trouble::root_cause(request);
         }
-        source = inner.source();
+        link = error.source();
     }
-    convert::shortened(&text)
+    convert::shortened(&error.to_string())
 }
