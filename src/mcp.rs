@@ -144,6 +144,7 @@ impl McpPlan {
             };
             ServerSpec { name: server.name.clone(), endpoint, startup: self.startup }
         };
-        self.servers.iter().map(|server| McpServer { key: server.key.clone(), spec: spec(server) }).collect()
+        let server = |own: &Server| McpServer { key: own.key.clone(), origin: own.origin.clone(), spec: spec(own) };
+        self.servers.iter().map(server).collect()
     }
 }

@@ -319,6 +319,23 @@ async fn an_address_that_nobody_serves_or_that_refuses_is_named_without_its_secr
 }
 
 #[tokio::test]
+async fn a_server_over_http_that_dies_in_a_call_is_one_error_and_so_is_the_next_call() {
+    let Some(python) = python("json") else { return };
+    let (mut world, spec) = World::boxed_far(&python);
+    let connection = world.connect(&spec, Person::default()).await;
+    let mut child = world.beside.take().unwrap();
+    let (arguments, cancel) = (Json::empty_object(), Cancel::new());
+    let mut waiting = connection.call("wait", &arguments, &cancel);
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
+    assert!(early.is_err(), "the call waits: {early:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(matches!(within(waiting).await, Err(McpFault::Ended { .. })));
+    assert!(matches!(call(&*connection, "plain", "{}").await, Err(McpFault::Ended { .. })));
+    within(connection.close()).await;
+}
+
+#[tokio::test]
 async fn a_change_of_the_tools_is_told() {
     let Some(python) = python("json") else { return };
     let world = World::new();

@@ -29,6 +29,8 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub struct McpServer {
     /// Its part of the tools' names; see [`name::server_key`].
     pub key: String,
+    /// Where it is configured, for messages.
+    pub origin: String,
     /// How to connect.
     pub spec: ServerSpec,
 }

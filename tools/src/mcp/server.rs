@@ -133,7 +133,9 @@ impl Owner {
                 Ok(connection) => connection,
                 Err(McpFault::Cancelled) => return,
                 Err(fault) => {
-                    self.tell(NoticeLevel::Warning, format!("it is not available: {fault}.")).await;
+                    let remedy = self.remedy(&fault);
+                    let text = format!("it is not available: {fault}. {remedy} [mcp-server-unavailable]");
+                    self.tell(NoticeLevel::Warning, text).await;
                     self.state.send_replace(State::GivenUp(fault));
                     return;
                 }
@@ -238,8 +240,29 @@ impl Owner {
             }
         }
         if !unusable.is_empty() {
-            self.tell(NoticeLevel::Warning, format!("these of its tools cannot be used: {}.", unusable.join(", ")))
-                .await;
+            let text = format!(
+                "these of its tools cannot be used: {}. Its other tools are there. [mcp-tools-unusable]",
+                unusable.join(", ")
+            );
+            self.tell(NoticeLevel::Warning, text).await;
+        }
+    }
+
+    /// What to do about a server that is not there.
+    fn remedy(&self, fault: &McpFault) -> String {
+        let origin = &self.server.plan.origin;
+        match fault {
+            McpFault::Silent { .. } => {
+                "Give it longer with startup_timeout in the table [mcp] of the configuration, or see why it is slow."
+                    .to_owned()
+            }
+            McpFault::NotStarted { .. } | McpFault::Ended { .. } => {
+                format!("Correct its entry in {origin}, or what it needs to start.")
+            }
+            McpFault::Refused { .. } | McpFault::Protocol { .. } => {
+                format!("See that its entry in {origin} names an MCP server that works.")
+            }
+            McpFault::Inexact { .. } | McpFault::Cancelled => "Begin a new session.".to_owned(),
         }
     }
 
