@@ -42,10 +42,15 @@ const KEY_MISSING: &str = "auth";
 /// Makes the plan of a session in a folder, which is absolute; may block while it reads files.
 pub(crate) type PlanFor = Arc<dyn Fn(PathBuf, Arc<dyn LiveSink>) -> Result<Planned, Fault> + Send + Sync>;
 
+/// Says whether the model that sessions get without further words takes images; may block while it reads files.
+pub(crate) type TakesImages = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// How the agent is served.
 pub(crate) struct AcpOptions {
     /// Plans a session.
     pub(crate) plan_for: PlanFor,
+    /// What is said of images before there is a session.
+    pub(crate) takes_images: TakesImages,
     /// Where all three streams are recorded.
     pub(crate) trace_wire: Option<PathBuf>,
 }
@@ -54,10 +59,12 @@ impl AcpOptions {
     /// Serves sessions whose defaults are these flags.
     pub(crate) fn new(environment: Environment, plan: AcpPlan) -> Self {
         let AcpPlan { session: flags, trace_wire } = plan;
+        let (known, defaults) = (environment.clone(), flags.clone());
+        let takes_images = move || plan::takes_images(&known, &defaults);
         let plan_for = move |folder: PathBuf, live: Arc<dyn LiveSink>| {
             plan::session(&environment, &flags, &Begin::Fresh, &folder, Attendance::Attended, live)
         };
-        Self { plan_for: Arc::new(plan_for), trace_wire }
+        Self { plan_for: Arc::new(plan_for), takes_images: Arc::new(takes_images), trace_wire }
     }
 }
 
@@ -79,7 +86,7 @@ enum End {
 /// # Errors
 /// When the streams, the record or the signal handlers cannot be had.
 pub(crate) async fn serve(options: AcpOptions) -> Result<u8, Fault> {
-    let AcpOptions { plan_for, trace_wire } = options;
+    let AcpOptions { plan_for, takes_images, trace_wire } = options;
     let environment = |what: &str, cause: &std::io::Error| {
         Fault::environment(
             "acp-streams",
@@ -97,7 +104,7 @@ pub(crate) async fn serve(options: AcpOptions) -> Result<u8, Fault> {
     let wire = stdio::take().map_err(|e| environment("cannot take the standard streams", &e))?;
     let signal = signals::watch(Cancel::new()).map_err(|e| environment("cannot install signal handlers", &e))?;
 
-    let agent = AcpAgent::new(plan_for);
+    let agent = AcpAgent::new(plan_for, takes_images);
     let router = agent.router().map_err(Fault::internal)?;
     let settings =
         Options { cancel_grace: CANCEL_GRACE, trace: trace.as_ref().map(Trace::of_wire), ..Options::default() };

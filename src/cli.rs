@@ -34,6 +34,8 @@ pub(crate) enum Command {
     SessionsList(ListFormat),
     /// Shows one session.
     SessionsShow(ShowPlan),
+    /// Names the configured providers of models, and which model would be used.
+    Models(ModelsPlan),
     /// Names the configured hooks.
     HooksList(HooksListPlan),
 }
@@ -143,6 +145,15 @@ pub(crate) struct HooksListPlan {
     pub(crate) format: ListFormat,
 }
 
+/// The plan of `models`.
+#[derive(Debug, Clone)]
+pub(crate) struct ModelsPlan {
+    /// The model that would be named.
+    pub(crate) model: Option<String>,
+    /// How it is printed.
+    pub(crate) format: ListFormat,
+}
+
 /// Why there is no plan.
 #[derive(Debug)]
 pub(crate) enum NoPlan {
@@ -173,6 +184,9 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
         args::Command::Sessions(args::Sessions::List { json }) => Command::SessionsList(ListFormat::of(json)),
         args::Command::Sessions(args::Sessions::Show { id, json }) => {
             Command::SessionsShow(ShowPlan { id, format: ListFormat::of(json) })
+        }
+        args::Command::Models(args::Models { model, json }) => {
+            Command::Models(ModelsPlan { model, format: ListFormat::of(json) })
         }
         args::Command::Hooks(args::Hooks::List { event, json }) => {
             let event = event.as_deref().map(event_named).transpose()?;

@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod fault;
 mod hooks_list;
+mod images;
 mod live_settings;
 mod mcp;
 mod models;
@@ -81,6 +82,7 @@ fn carry_out(command: Command) -> Result<u8, Fault> {
             printed(|out, err| sessions::list(&State::look(&environment), format, out, err))
         }
         Command::SessionsShow(plan) => printed(|out, err| sessions::show(&State::look(&environment), &plan, out, err)),
+        Command::Models(plan) => printed(|out, _| models::list::run(&environment, &plan, out)),
         Command::HooksList(plan) => on_runtime(hooks_list::run(environment, plan)).map(|()| 0),
     }
 }

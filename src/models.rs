@@ -3,6 +3,8 @@
 //! The name comes with where it was written, so that an error can point there. Two invariants: a name that is wrong is
 //! never replaced by another model, and no key appears in a fault.
 
+pub(crate) mod list;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,8 +90,20 @@ pub(crate) fn resolve(config: &Config, environment: &Environment, demo: &str) ->
     Ok(Resolved { model, note: None, key_variables: key_variables(config, Some(provider_name)) })
 }
 
+/// Whether the model that the configuration names takes images; a name that means nothing takes none.
+pub(crate) fn named_takes_images(config: &Config) -> bool {
+    let Some(name) = config.model.as_ref().map(|name| name.value.trim()) else { return true };
+    let provider = name.split_once('/').and_then(|(provider, _)| config.providers.get(provider));
+    match provider.map(|provider| &provider.protocol) {
+        _ if name.starts_with("script:") => true,
+        Some(Protocol::Script) => true,
+        Some(Protocol::Http { dialect, options, .. }) => takes_images(*dialect, options),
+        None => false,
+    }
+}
+
 /// Whether a provider's models take images, said or not.
-pub(crate) fn takes_images(dialect: Dialect, options: &HttpOptions) -> bool {
+fn takes_images(dialect: Dialect, options: &HttpOptions) -> bool {
     options.images.unwrap_or(match dialect {
         Dialect::OpenAi => false,
         Dialect::Anthropic => true,

@@ -139,6 +139,14 @@ pub(crate) fn session(
     Ok(Planned { plan, config, notes })
 }
 
+/// Whether the model that the configuration names for the start folder takes images; a configuration that cannot be
+/// read says so when a session is opened.
+pub(crate) fn takes_images(environment: &Environment, flags: &Flags) -> bool {
+    let home = environment.home().map_or_else(|| environment.temp().to_owned(), Path::to_owned);
+    let root = workspace_root(&folder(environment, flags), &home, |path| path.exists());
+    config::load(environment, &root, &flags.overrides).is_ok_and(|config| models::named_takes_images(&config))
+}
+
 fn extra_settings(environment: &Environment, given: &[SettingsArgument]) -> Result<Vec<ExtraSettings>, Fault> {
     given
         .iter()

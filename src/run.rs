@@ -27,6 +27,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::cli::PromptSource;
 use crate::compose::{self, Findings, Session, SessionPlan};
 use crate::fault::{DenialPolicy, Fault, Outcome, outcome};
+use crate::images;
 use crate::output::{self, Output, OutputState};
 use crate::signals::Signals;
 
@@ -155,6 +156,13 @@ impl Runner {
                 prompt = prompts.next() => prompt?,
             };
             let Some(prompt) = prompt else { return Ok(exit) };
+            if let Some(why) = images::not_taken(&prompt, session.agent.context()) {
+                return Err(Fault::usage(
+                    "images-not-taken",
+                    format!("the prompt holds an image, {why}"),
+                    "send it without the image, or choose another model with --model",
+                ));
+            }
             let turn_cancel = cancel.child();
             let asked = plain_text(&prompt);
             let mut report = {

@@ -19,6 +19,8 @@ mod client;
 mod files;
 #[path = "acp/gates.rs"]
 mod gates;
+#[path = "acp/images.rs"]
+mod images;
 #[path = "acp/life.rs"]
 mod life;
 #[path = "acp/mcp.rs"]

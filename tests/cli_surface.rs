@@ -88,6 +88,7 @@ fn every_command_has_help_with_an_example_on_stdout() {
         &["sessions", "--help"],
         &["sessions", "list", "--help"],
         &["sessions", "show", "--help"],
+        &["models", "--help"],
         &["hooks", "--help"],
         &["hooks", "list", "--help"],
     ] {
@@ -139,6 +140,52 @@ fn an_unknown_model_and_a_missing_key_are_exit_2_and_name_the_remedy() {
     let said = Place::new().with("SLUICE_MODEL", "deepseek/deepseek-chat").run(&["run", "hi"]);
     assert_eq!((said.exit, said.out.as_str()), (2, ""));
     assert!(said.err.contains("(SLUICE_MODEL)") && said.err.contains("DEEPSEEK_API_KEY"), "{}", said.err);
+}
+
+#[test]
+fn models_are_listed_with_their_origin_and_the_one_that_would_be_used() {
+    let config = "model = \"mine/m\"\n[providers.mine]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:1\"\n\
+                  api_key_env = \"MINE\"\ncontext_window = 9\n[providers.openai]\napi_key_file = \"~/key\"\n";
+    let place =
+        Place::new().file(CONFIG, config).with("DEEPSEEK_API_KEY", "sk-hidden-1").file("home/key", "sk-hidden-2");
+    let rows = |line: &[&str]| -> Vec<serde_json::Value> {
+        let said = place.run(line);
+        assert_eq!((said.exit, said.err.as_str()), (0, ""), "{line:?}");
+        assert!(!said.out.contains("sk-hidden"), "{}", said.out);
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let listed = rows(&["models", "--json"]);
+    let of = |provider: &str| listed.iter().find(|row| row["provider"] == provider).unwrap();
+    let mine = serde_json::json!({
+        "provider": "mine", "kind": "anthropic", "base_url": "http://127.0.0.1:1",
+        "key": {"variable": "MINE", "file": null, "found": false}, "images": true, "context_window": 9,
+        "source": "/home/.config/sluice/config.toml line 2",
+    });
+    assert_eq!(of("mine")["key"], mine["key"]);
+    assert_eq!(of("mine").as_object().unwrap().len(), mine.as_object().unwrap().len());
+    assert_eq!((&of("mine")["kind"], &of("mine")["images"]), (&mine["kind"], &mine["images"]));
+    assert!(
+        of("mine")["source"].as_str().unwrap().starts_with("/home/.config/sluice/config.toml line "),
+        "{listed:#?}"
+    );
+    assert_eq!((&of("deepseek")["source"], &of("deepseek")["key"]["found"]), (&"built in".into(), &true.into()));
+    assert_eq!((&of("openai")["key"]["found"], &of("openai")["images"]), (&true.into(), &true.into()));
+    assert_eq!((&of("ollama")["key"], &of("ollama")["images"]), (&serde_json::Value::Null, &false.into()));
+    let used = listed.last().unwrap();
+    assert_eq!((&used["model"], &used["usable"]), (&"mine/m".into(), &false.into()));
+    assert!(used["problem"].as_str().unwrap().contains("the variable MINE is not set"), "{used}");
+
+    let used = rows(&["models", "--json", "--model", "deepseek/deepseek-chat"]).pop().unwrap();
+    let expected = serde_json::json!({
+        "model": "deepseek/deepseek-chat", "source": "--model", "usable": true, "problem": null,
+    });
+    assert_eq!(used, expected);
+    let said = place.run(&["models"]).out;
+    for text in ["https://api.anthropic.com", "DEEPSEEK_API_KEY (set)", "MINE (missing)", "not usable: "] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let said = Place::new().run(&["models"]).out;
+    assert!(said.ends_with("\nused: script:demo (no model is named)\n"), "{said}");
 }
 
 #[test]

@@ -27,9 +27,10 @@ use super::answer::{Wanted, answer};
 use super::approval::Client;
 use super::feed::{Feed, FeedTask};
 use super::files::{Abilities, Editor, EditorFiles};
-use super::{PlanFor, prompt};
+use super::{PlanFor, TakesImages, prompt};
 use crate::compose::{self, FilesOver, Session, SessionPlan};
 use crate::fault::Fault;
+use crate::images;
 use crate::plan::Planned;
 use crate::run::say;
 
@@ -45,6 +46,7 @@ const INTERNAL_ERROR: i32 = -32603;
 /// One connection's agent.
 pub(super) struct AcpAgent {
     plan_for: PlanFor,
+    takes_images: TakesImages,
     /// What the client said that it can do with files.
     can: Mutex<Abilities>,
     sessions: Mutex<HashMap<String, Arc<Open>>>,
@@ -101,9 +103,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AcpAgent {
-    pub(super) fn new(plan_for: PlanFor) -> Arc<Self> {
+    pub(super) fn new(plan_for: PlanFor, takes_images: TakesImages) -> Arc<Self> {
         Arc::new(Self {
             plan_for,
+            takes_images,
             can: Mutex::default(),
             sessions: Mutex::default(),
             ending: Mutex::default(),
@@ -121,7 +124,7 @@ impl AcpAgent {
         let agent = Arc::clone(self);
         router.request("initialize", move |params, _| {
             let agent = Arc::clone(&agent);
-            async move { agent.initialize(&params) }
+            async move { agent.initialize(&params).await }
         })?;
         router.request("authenticate", |params, _| async move { authenticate(&params) })?;
         let agent = Arc::clone(self);
@@ -188,17 +191,19 @@ impl AcpAgent {
         Ok(response)
     }
 
-    fn initialize(&self, params: &Params<'_>) -> Result<InitializeResponse, RpcError> {
+    async fn initialize(&self, params: &Params<'_>) -> Result<InitializeResponse, RpcError> {
         // Whatever version the client wants, this is the one there is; the client decides whether to go on.
         let request: InitializeRequest = acp::parse("initialize", params)?;
         let fs = request.client_capabilities.fs;
         *lock(&self.can) = Abilities { read: fs.read_text_file, write: fs.write_text_file };
+        let takes_images = Arc::clone(&self.takes_images);
+        let images = tokio::task::spawn_blocking(move || takes_images()).await.unwrap_or(false);
         let session =
             SessionCapabilities::new().additional_directories(SessionAdditionalDirectoriesCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(false)
             .mcp_capabilities(McpCapabilities::new().http(true).sse(false))
-            .prompt_capabilities(PromptCapabilities::new().image(false).audio(false).embedded_context(true))
+            .prompt_capabilities(PromptCapabilities::new().image(images).audio(false).embedded_context(true))
             .session_capabilities(session);
         let info = Implementation::new("sluice", env!("CARGO_PKG_VERSION")).title("sluice".to_owned());
         Ok(InitializeResponse::new(PROTOCOL_VERSION).agent_capabilities(capabilities).agent_info(info))
@@ -232,6 +237,9 @@ impl AcpAgent {
         let open = lock(&self.sessions).get(session_id).cloned();
         let open = open.ok_or_else(|| acp::session_not_found(session_id))?;
         let content = prompt::content(request.prompt)?;
+        if let Some(why) = images::not_taken(&content, open.session.agent.context()) {
+            return Err(rpc_error::invalid_params(format_args!("`session/prompt`: the prompt holds an image, {why}")));
+        }
         let running = open.start()?;
         // Looked at after taking the place: whoever ends everything either sees the prompt or is seen here.
         if let Some(cause) = &*lock(&self.ending) {

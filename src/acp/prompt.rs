@@ -1,11 +1,13 @@
 //! A prompt's content blocks as the conversation takes them.
 //!
-//! Text, links and embedded text are taken, as the capabilities say; anything else is refused by name, never dropped
+//! Text, images, links and embedded text are taken, as the capabilities say; anything else is refused by name, never dropped
 //! in silence.
 
 use sluice_harness::content::Block;
 use sluice_protocol::acp::schema::v1::{ContentBlock, EmbeddedResourceResource};
 use sluice_protocol::{RpcError, rpc_error};
+
+use crate::images;
 
 /// The content of a prompt.
 ///
@@ -14,7 +16,7 @@ use sluice_protocol::{RpcError, rpc_error};
 pub(super) fn content(blocks: Vec<ContentBlock>) -> Result<Vec<Block>, RpcError> {
     let refused = |index: usize, what: &str| {
         Err(rpc_error::invalid_params(format_args!(
-            "`session/prompt`: prompt[{index}] is {what}; this agent takes text, resource links and embedded text"
+            "`session/prompt`: prompt[{index}] is {what}; this agent takes text, images, resource links and embedded text"
         )))
     };
     let mut content = Vec::with_capacity(blocks.len());
@@ -34,7 +36,13 @@ pub(super) fn content(blocks: Vec<ContentBlock>) -> Result<Vec<Block>, RpcError>
                 }
                 _ => return refused(index, "an embedded resource of an unknown kind"),
             },
-            ContentBlock::Image(_) => return refused(index, "an image"),
+            ContentBlock::Image(image) => match images::block(&image.mime_type, &image.data) {
+                Ok(block) => {
+                    content.push(block);
+                    continue;
+                }
+                Err(why) => return refused(index, &format!("an image {why}")),
+            },
             ContentBlock::Audio(_) => return refused(index, "audio"),
             _ => return refused(index, "content of an unknown kind"),
         };
@@ -75,9 +83,22 @@ mod tests {
     }
 
     #[test]
+    fn an_image_is_a_prompt_by_itself() {
+        let taken = read(r#"[{"type":"image","data":"AAAA","mimeType":"image/png"}]"#);
+        assert_eq!(taken.unwrap(), [Block::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() }]);
+    }
+
+    #[test]
     fn what_is_not_taken_is_refused_by_name() {
         let table = [
-            (r#"[{"type":"image","data":"","mimeType":"image/png"}]"#, "prompt[0] is an image"),
+            (
+                r#"[{"type":"image","data":"","mimeType":"image/png"}]"#,
+                "prompt[0] is an image whose data is not base64",
+            ),
+            (
+                r#"[{"type":"image","data":"AAAA","mimeType":"image/tiff"}]"#,
+                "prompt[0] is an image of the type `image/tiff`",
+            ),
             (r#"[{"type":"text","text":"x"},{"type":"audio","data":"","mimeType":"audio/wav"}]"#, "prompt[1] is audio"),
             (r#"[{"type":"resource","resource":{"uri":"u","blob":""}}]"#, "an embedded binary resource"),
             ("[]", "the prompt is empty"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The names of the commands: what the first word may be for `-p` not to mean `run`.
-pub(super) const COMMANDS: &[&str] = &["acp", "run", "demo", "sessions", "hooks", "help"];
+pub(super) const COMMANDS: &[&str] = &["acp", "run", "demo", "sessions", "models", "hooks", "help"];
 
 #[derive(Debug, Parser)]
 #[command(
@@ -36,6 +36,8 @@ pub(super) enum Command {
     /// Look at the session logs
     #[command(subcommand, after_help = "Example:\n  sluice sessions list")]
     Sessions(Sessions),
+    /// Name the configured providers of models, and which model would be used
+    Models(Models),
     /// Look at the configured hooks
     #[command(subcommand, after_help = "Example:\n  sluice hooks list")]
     Hooks(Hooks),
@@ -116,6 +118,17 @@ pub(super) enum Sessions {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  sluice models --json | jq -r .base_url")]
+pub(super) struct Models {
+    /// What to say it of, in place of the configured one: script:PATH, script:demo or PROVIDER/MODEL
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// One JSON object a line: the providers, then the model
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

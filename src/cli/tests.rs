@@ -70,6 +70,7 @@ fn every_command_has_help_with_an_example() {
         &["sessions"],
         &["sessions", "list"],
         &["sessions", "show"],
+        &["models"],
         &["hooks"],
         &["hooks", "list"],
     ];

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::Receiver;
 use super::{say, text_prompt};
 use crate::cli::PromptSource;
 use crate::fault::Fault;
+use crate::images;
 use crate::stdin::{self, FIRST_BYTE, Stdin};
 
 /// Prompts, one turn each.
@@ -131,9 +132,20 @@ struct Body {
 }
 
 #[derive(Deserialize)]
-struct TextBlock {
+struct ContentBlock {
     r#type: String,
     text: Option<String>,
+    source: Option<Source>,
+}
+
+/// Where an image's bytes are.
+#[derive(Deserialize)]
+struct Source {
+    r#type: String,
+    #[serde(default)]
+    media_type: String,
+    #[serde(default)]
+    data: String,
 }
 
 fn message(line: &str, number: u64) -> Result<Vec<Block>, Fault> {
@@ -154,12 +166,20 @@ fn message(line: &str, number: u64) -> Result<Vec<Block>, Fault> {
         return Err(wrong(format!("its type is `{}` and its role `{}`", line.r#type, line.message.role)));
     }
     let block = |block: Value| {
-        let block: TextBlock =
+        let block: ContentBlock =
             serde_json::from_value(block).map_err(|e| wrong(format!("a content block is wrong: {e}")))?;
-        match (block.r#type.as_str(), block.text) {
-            ("text", Some(text)) => Ok(Block::text(text)),
-            ("text", None) => Err(wrong("a text block has no `text`".to_owned())),
-            (other, _) => Err(wrong(format!("a content block of type `{other}` is not supported"))),
+        match (block.r#type.as_str(), block.text, block.source) {
+            ("text", Some(text), _) => Ok(Block::text(text)),
+            ("text", None, _) => Err(wrong("a text block has no `text`".to_owned())),
+            ("image", _, Some(source)) if source.r#type == "base64" => {
+                images::block(&source.media_type, &source.data).map_err(|why| wrong(format!("it holds an image {why}")))
+            }
+            ("image", _, Some(source)) => Err(wrong(format!(
+                "an image's `source` is of the type `{}`; only `base64` is supported",
+                source.r#type
+            ))),
+            ("image", _, None) => Err(wrong("an image block has no `source`".to_owned())),
+            (other, _, _) => Err(wrong(format!("a content block of type `{other}` is not supported"))),
         }
     };
     let content = match line.message.content {

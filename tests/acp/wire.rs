@@ -17,7 +17,7 @@ fn initialize_says_what_there_is_whatever_version_is_wanted() {
         assert_eq!(result["protocolVersion"], 1);
         assert_eq!(result["agentInfo"]["name"], "sluice");
         assert_eq!(result["agentCapabilities"]["loadSession"], false);
-        let expected = json!({ "image": false, "audio": false, "embeddedContext": true });
+        let expected = json!({ "image": true, "audio": false, "embeddedContext": true });
         assert_eq!(result["agentCapabilities"]["promptCapabilities"], expected);
         assert_eq!(result["authMethods"], json!([]));
     }
@@ -112,7 +112,8 @@ fn unknown_sessions_and_methods_are_said_and_the_agent_stays() {
         assert_eq!(client.ask(method, json!({ "sessionId": "nope" }))["error"]["code"], -32601);
     }
     let image = json!([{ "type": "image", "data": "", "mimeType": "image/png" }]);
-    for (prompt, words) in [(json!([]), "empty"), (image, "an image")] {
+    let audio = json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]);
+    for (prompt, words) in [(json!([]), "empty"), (image, "an image whose data"), (audio, "audio")] {
         let answer = client.ask("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains(words), "{answer}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::log::Log;
-use crate::place::Place;
+use crate::place::{Done, Place};
 use crate::server::{Answer, Server};
 
 const KEY: &str = "sk-ant-e2e-5f2d1c0b9a8877665544332211";
@@ -127,4 +127,35 @@ fn a_key_that_the_server_repeats_is_shown_nowhere() {
         assert_eq!(told.len(), 4, "{what}");
         assert!(told.iter().all(|text| !text.contains(KEY)), "{what}: {told:#?}");
     }
+}
+
+const IMAGE: &str = r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0K"}}]}}"#;
+
+fn piped(place: &Place, more: &str) -> Done {
+    place.write("in.jsonl", IMAGE);
+    place.run(place.shell(&format!("\"$SLUICE\" run --input-format stream-json {more} < in.jsonl")))
+}
+
+#[test]
+fn an_image_on_stdin_reaches_a_model_that_takes_it() {
+    let server = Server::start(vec![answer(vec![text("a picture")], "end_turn")]);
+    let place = place(&server);
+    let done = piped(&place, "--output-format json");
+    assert_eq!((done.code, &done.result()["result"]), (0, &json!("a picture")), "{done:?}");
+    let messages = server.seen()[0].body["messages"].clone();
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0K"});
+    assert_eq!(messages[0]["content"][1]["source"], source, "{messages:#}");
+}
+
+#[test]
+fn an_image_for_a_model_that_takes_none_is_said_and_nothing_is_asked() {
+    let server = Server::start(vec![answer(vec![text("never")], "end_turn")]);
+    let place = place(&server);
+    let config = place.home().join(".config/sluice/config.toml");
+    let blind = std::fs::read_to_string(&config).unwrap().replace("context_window", "images = false\ncontext_window");
+    std::fs::write(&config, blind).unwrap();
+    let done = piped(&place, "");
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.stderr.contains("claude/m") && done.stderr.contains("images = true"), "{}", done.stderr);
+    assert_eq!(server.seen().len(), 0);
 }
