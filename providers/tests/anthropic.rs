@@ -135,6 +135,8 @@ async fn the_request_is_encoded_for_the_wire() {
         ])
     };
     let options = AnthropicOptions { prompt_cache: true, thinking_tokens: None };
+    // An id as another provider gave it.
+    let conversation = renamed(conversation, "3", "functions.Bash:3");
     let sent = sent(options, |_| {}, conversation).await;
     assert_eq!(sent.line, "POST /v1/messages HTTP/1.1");
     for (name, value) in
@@ -151,17 +153,27 @@ async fn the_request_is_encoded_for_the_wire() {
         r#"{"role":"assistant","content":[{"type":"text","text":"plain"},{"type":"thinking","thinking":"hm","signature":"c2ln"},"#,
         r#"{"type":"thinking","thinking":"","signature":"b21pdHRlZA=="},{"type":"tool_use","id":"1","name":"Bash","input":{ "n": 1.10 }},"#,
         r#"{"type":"redacted_thinking","data":"aGlkZGVu"},{"type":"tool_use","id":"2","name":"Bash","input":{}},"#,
-        r#"{"type":"tool_use","id":"3","name":"Bash","input":{}}]},"#,
+        r#"{"type":"tool_use","id":"functions_Bash_3","name":"Bash","input":{}}]},"#,
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"out"},"#,
         r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]},"#,
         r#"{"type":"tool_result","tool_use_id":"2","content":"bad","is_error":true},"#,
-        r#"{"type":"tool_result","tool_use_id":"3","content":"(no result: the call was interrupted)","is_error":true},"#,
+        r#"{"type":"tool_result","tool_use_id":"functions_Bash_3","content":"(no result: the call was interrupted)","is_error":true},"#,
         r#"{"type":"text","text":"<system-reminder>\ninjected meanwhile\n</system-reminder>"},"#,
         r#"{"type":"text","text":"<system-reminder>\nResult of an earlier call:\nfrom before\n</system-reminder>","cache_control":{"type":"ephemeral"}}]}],"#,
         r#""tools":[{"name":"Bash","description":"Runs","input_schema":{"type":"object","maximum":1.0}},"#,
         r#"{"name":"Read","description":"Runs","input_schema":{"type":"object","maximum":1.0},"cache_control":{"type":"ephemeral"}}],"stream":true}"#,
     );
     assert_eq!(sent.body, expected);
+}
+
+fn renamed(mut request: ModelRequest, from: &str, to: &str) -> ModelRequest {
+    for block in request.messages.iter_mut().flat_map(|message| &mut message.content) {
+        match block {
+            Block::ToolUse { id, .. } | Block::ToolResult { tool_use_id: id, .. } if id == from => to.clone_into(id),
+            _ => {}
+        }
+    }
+    request
 }
 
 #[tokio::test]

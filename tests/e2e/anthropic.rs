@@ -159,3 +159,25 @@ fn an_image_for_a_model_that_takes_none_is_said_and_nothing_is_asked() {
     assert!(done.stderr.contains("claude/m") && done.stderr.contains("images = true"), "{}", done.stderr);
     assert_eq!(server.seen().len(), 0);
 }
+
+#[test]
+fn silence_ends_when_the_configuration_says_so() {
+    let half = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n".to_owned(), "data: {\"type".to_owned()];
+    for (limit, pieces, says) in [
+        ("first_byte_timeout = 0.3", Vec::new(), "sent nothing for 300 ms"),
+        ("idle_timeout = 0.4", half, "sent nothing for 400 ms"),
+    ] {
+        let server = Server::start(vec![Answer::Stall(pieces)]);
+        let place = place(&server);
+        let config = place.home().join(".config/sluice/config.toml");
+        let hasty = std::fs::read_to_string(&config)
+            .unwrap()
+            .replace("context_window", &format!("{limit}\ncontext_window"))
+            .replace("retries = 1", "retries = 0");
+        std::fs::write(&config, hasty).unwrap();
+        let done = place.run_sluice(["run", "go", "--output-format", "json"]);
+        let error = &done.result()["errors"][0];
+        assert_eq!((done.code, &error["code"]), (1, &json!("network")), "{limit}: {done:?}");
+        assert!(error["message"].as_str().unwrap().contains(says), "{limit}: {error}");
+    }
+}

@@ -15,6 +15,8 @@ pub(crate) enum Answer {
     Stream(Vec<String>),
     /// The same, and then the connection ends within a chunk.
     Cut(Vec<String>),
+    /// The same, and then nothing more until the client goes away.
+    Stall(Vec<String>),
     /// A status with a body.
     Status(u16, &'static str),
     /// Status 200 with a JSON body where a stream was asked for.
@@ -71,7 +73,7 @@ fn serve(mut stream: &TcpStream, answer: &Answer, seen: &Mutex<Vec<Seen>>) -> st
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     seen.lock().unwrap().push(Seen { path, headers, body });
     match answer {
-        Answer::Stream(pieces) | Answer::Cut(pieces) => {
+        Answer::Stream(pieces) | Answer::Cut(pieces) | Answer::Stall(pieces) => {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n")?;
             for piece in pieces {
                 write!(stream, "{:x}\r\n{piece}\r\n", piece.len())?;
@@ -79,6 +81,10 @@ fn serve(mut stream: &TcpStream, answer: &Answer, seen: &Mutex<Vec<Seen>>) -> st
             }
             match answer {
                 Answer::Stream(_) => stream.write_all(b"0\r\n\r\n"),
+                Answer::Stall(_) => {
+                    let mut rest = Vec::new();
+                    reader.read_to_end(&mut rest).map(drop)
+                }
                 _ => stream.write_all(b"40\r\ndata: {\"cho"),
             }
         }

@@ -262,7 +262,7 @@ impl Outgoing {
         let shows = self.images && content.iter().any(|block| matches!(block, Block::Image { .. }));
         let content =
             if shows { ResultContent::Parts(self.own(content)) } else { ResultContent::Text(plain_text(content)) };
-        let part = Part::ToolResult { tool_use_id: id.to_owned(), content, is_error, cache_control: None };
+        let part = Part::ToolResult { tool_use_id: wire_id(id), content, is_error, cache_control: None };
         self.push("user", vec![part]);
         if self.open_calls.is_empty() {
             self.settle();
@@ -298,7 +298,7 @@ impl Outgoing {
                 Block::ToolUse { id, name, input, raw } => {
                     self.open_calls.push(id.clone());
                     let input = arguments(input, raw.as_deref())?;
-                    parts.push(Part::ToolUse { id: id.clone(), name: name.clone(), input });
+                    parts.push(Part::ToolUse { id: wire_id(id), name: name.clone(), input });
                 }
                 Block::Thinking { .. }
                 | Block::RedactedThinking { .. }
@@ -313,13 +313,19 @@ impl Outgoing {
     /// Closes the open calls and lets go what waited for them.
     fn settle(&mut self) {
         let mut parts: Vec<Part> = Vec::new();
-        for tool_use_id in self.open_calls.drain(..) {
+        for id in self.open_calls.drain(..) {
+            let tool_use_id = wire_id(&id);
             let content = ResultContent::Text("(no result: the call was interrupted)".to_owned());
             parts.push(Part::ToolResult { tool_use_id, content, is_error: true, cache_control: None });
         }
         parts.append(&mut self.waiting);
         self.push("user", parts);
     }
+}
+
+/// A call's id as this wire takes it; another provider's may hold other signs.
+fn wire_id(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
 }
 
 fn reminder(text: &str) -> String {
