@@ -34,7 +34,7 @@ use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
 use sluice_tools::mcp::McpTools;
-use sluice_tools::{BashConfig, ObservationPlugin, ShellFolder};
+use sluice_tools::{BashConfig, Jobs, JobsPlugin, ObservationPlugin, ShellFolder};
 
 use crate::fault::{Fault, nearest};
 use crate::live_settings::{self, LiveSettings};
@@ -219,11 +219,13 @@ pub(crate) async fn open(
     root.provide::<dyn HostFiles>(Arc::clone(&host_files))?;
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;
 
-    for tool in sluice_tools::builtin(bash_config(&plan, claude)) {
+    let jobs = Arc::new(Jobs::default());
+    for tool in sluice_tools::builtin(bash_config(&plan, claude, Arc::clone(&jobs))) {
         registry::register(&root, tool)?;
     }
     root.wrap(Rank::NORMAL, TimeoutPolicy)?;
     ObservationPlugin::default().mount(&root)?;
+    JobsPlugin::new(jobs).mount(&root)?;
     PolicyPlugin::new(Some(home)).mount(&root)?;
 
     findings.problems.extend(plan.mcp.problems.iter().cloned());
@@ -328,9 +330,10 @@ fn reason(fault: &std::io::Error) -> String {
     }
 }
 
-fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery) -> BashConfig {
+fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery, jobs: Arc<Jobs>) -> BashConfig {
     let set = claude.env.iter().map(|entry| (entry.name.clone(), entry.value.clone())).collect();
-    BashConfig { without: plan.key_variables.clone(), set, preludes: Some(Arc::new(preludes)), ..BashConfig::default() }
+    let (without, preludes) = (plan.key_variables.clone(), Some(Arc::new(preludes) as sluice_tools::bash::Preludes));
+    BashConfig { without, set, preludes, jobs, ..BashConfig::default() }
 }
 
 /// What hooks left for the shell to read first, in the order of the hooks.

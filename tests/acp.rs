@@ -11,6 +11,8 @@
     reason = "a failed test may panic, and a skipped one says so"
 )]
 
+#[path = "acp/background.rs"]
+mod background;
 #[path = "acp/cancel.rs"]
 mod cancel;
 #[path = "acp/client.rs"]

@@ -30,6 +30,7 @@ use crate::point::prompt::ContextMessage;
 use crate::point::session::{SessionEnd, SessionEndView, StartSource};
 use crate::point::turn::Steering;
 use crate::scene::{SessionFacts, SessionScene, StopLatch};
+use crate::seam::conversation::Conversation;
 use crate::seam::live::{LiveEvent, LiveSink};
 use crate::{Fut, point::contained_call};
 
@@ -134,7 +135,7 @@ pub struct Agent {
     jitter: Jitter,
     source: StartSource,
     promises: Mutex<start::Promises>,
-    inbox: inbox::Inbox,
+    inbox: Arc<inbox::Inbox>,
     /// Fires when the agent is being closed, or its scope disposed: a running turn ends then.
     closing: Cancel,
     /// Whether this agent has sent a request yet.
@@ -148,6 +149,10 @@ impl Agent {
     #[must_use]
     pub fn start(spec: AgentSpec) -> Self {
         let closing = spec.context.cancel_signal().child();
+        let inbox = Arc::new(inbox::Inbox::default());
+        if let Err(fault) = spec.context.provide::<dyn Conversation>(Arc::<inbox::Inbox>::clone(&inbox)) {
+            tracing::warn!(%fault, "what ends after its call cannot be told to this agent");
+        }
         let agent = Self {
             handle: spec.log.handle(),
             context: spec.context,
@@ -161,7 +166,7 @@ impl Agent {
             source: spec.source,
             closing,
             promises: Mutex::new(start::Promises::none()),
-            inbox: inbox::Inbox::default(),
+            inbox,
             asked: AtomicBool::new(false),
             idle: idle::Idle::default(),
         };

@@ -4,6 +4,7 @@
 //! bridges. A seam is provided on a [`Context`](crate::context::Context) and leased from it by its trait.
 
 pub mod approval;
+pub mod conversation;
 pub mod files;
 pub mod host_files;
 pub mod live;
@@ -16,6 +17,9 @@ pub mod settings;
 
 use crate::context::Seam;
 
+impl Seam for dyn conversation::Conversation {
+    const NAME: &'static str = "conversation";
+}
 impl Seam for dyn files::Files {
     const NAME: &'static str = "files";
 }

@@ -2,18 +2,22 @@
 //!
 //! Each run is supervised by a task of its own, so that a dropped run still ends politely. Program look-up lives in
 //! [`lookup`], the one system call before `exec` in [`spawn`], signals to groups in [`group`], bounded capture of
-//! output in [`stream`], and the life of one child in [`supervise`].
+//! output in [`stream`] and [`spill`], the life of one child in [`supervise`], and one that nobody waits for in
+//! [`background`].
 //!
 //! The invariant: a group is registered from its start until its leader ended by itself or the group is gone, and
-//! whatever is registered dies with the provider. What a leader that ended by itself left running is left alone when it
-//! is the user's, and stays with its warden, registered, when the model proposed it.
+//! whatever is registered dies with the provider. What the leader of a [`run`](Processes::run) that ended by itself
+//! left running is left alone when it is the user's, and stays with its warden, registered, when the model proposed it;
+//! what a [`start`](Processes::start)ed one left stays registered in any case.
 
+mod background;
 #[cfg(feature = "mcp")]
 pub(crate) mod companion;
 mod group;
 mod leader;
 mod lookup;
 mod spawn;
+mod spill;
 mod stream;
 mod supervise;
 
@@ -23,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use sluice_harness::Fut;
 use sluice_harness::cancel::{Cancel, CancelCause};
+use sluice_harness::seam::process::running::{Lasts, Running};
 use sluice_harness::seam::process::{Capture, End, ProcessSpec, Processes, RunOutput, StartProblem};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -121,7 +126,7 @@ impl Processes for LocalProcesses {
                 let (output, leftover) = supervise::run(spec, stop, started, &job, warden.as_ref()).await;
                 if let Some(leftover) = leftover {
                     let _ = answer.send(output);
-                    return leftover.until_gone(&job).await;
+                    return leftover.until_gone().await;
                 }
                 drop(job);
                 let _ = answer.send(output);
@@ -138,6 +143,19 @@ impl Processes for LocalProcesses {
                 took: started.elapsed(),
                 pipe_still_held: false,
             })
+        })
+    }
+
+    fn start<'a>(&'a self, spec: ProcessSpec, lasts: Lasts) -> Fut<'a, Result<Box<dyn Running>, StartProblem>> {
+        Box::pin(async move {
+            let name = lookup::given_name(&spec.program);
+            let (handle, order) = background::order(spec, lasts);
+            let (tell, told) = oneshot::channel();
+            let (job, warden) = (self.registry.enter(), self.warden.clone());
+            self.supervise(async move { order.run(tell, &job, warden.as_ref()).await });
+            let ended_early = || StartProblem::System { program: name, why: "the program is shutting down".to_owned() };
+            told.await.unwrap_or_else(|_| Err(ended_early()))?;
+            Ok(Box::new(handle) as Box<dyn Running>)
         })
     }
 }

@@ -58,6 +58,7 @@ chapters! {
     settings_are_found_and_loaded = "settings";
     hooks_read_whole_payloads = "payloads";
     hooks_have_their_folder_and_environment = "environment";
+    shells_in_the_background_are_read_and_end = "background";
     time_limits_and_process_trees_hold = "time";
     outputs_and_exit_codes_decide = "outputs";
     permissions_keep_their_order = "permissions";

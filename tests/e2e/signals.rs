@@ -151,3 +151,27 @@ fn a_signal_ends_a_session_start_that_hangs() {
     place.assert_nothing_left();
     assert_eq!(Log::read(&place.logs()[0]).of("turn/end")[0]["end"]["reason"], "cancelled");
 }
+
+#[test]
+fn a_signal_ends_shells_in_the_background_that_ignore_it() {
+    for (which, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let place = Place::new();
+        let stubborn = "trap '' TERM INT HUP; (trap '' TERM; sleep 600) & echo > running; wait; sleep 600";
+        let model = place.script(&json!({"steps": [{"tool_calls": [
+            {"name": "Bash", "input": {"command": stubborn, "run_in_background": true}},
+            {"name": "Bash", "input": {"command": "until [ -e running ]; do sleep 0.05; done; touch started; sleep 600"}}
+        ]}]}));
+        let started =
+            place.start(place.sluice(["run", "hi", "--model", &model, "--permission-mode", "bypassPermissions"]));
+        assert!(until(Duration::from_secs(30), || place.work().join("started").exists()), "both calls have started");
+        started.signal(which);
+        let done = started.wait();
+        assert_eq!(done.code, code, "{done:?}");
+        assert!(done.took < Duration::from_secs(30), "{:?}", done.took);
+        assert!(done.stderr.contains("bash_1") && done.stderr.contains("was still running"), "{}", done.stderr);
+        place.assert_nothing_left();
+        let log = Log::read(&place.logs()[0]);
+        log.assert_closed();
+        assert_eq!(log.of("shell/ended")[0]["how"], "stopped");
+    }
+}

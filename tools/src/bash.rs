@@ -1,8 +1,10 @@
-//! `Bash`: runs one shell command to its end, and keeps the folder it ends in.
+//! `Bash`: runs one shell command to its end and keeps the folder it ends in, or starts one in the background.
 //!
-//! A fresh, non-login shell a call (R-435); only the folder persists. What the line around the command does is in
-//! `script`, the wording in `words`. Time limits, process groups and captures are the process seam's.
+//! A fresh, non-login shell a call (R-435); only the folder persists. How the shell is started is in `launch`, what the
+//! line around the command does in `script`, the wording in `words`; what becomes of a shell in the background is the
+//! business of [`jobs`](crate::jobs). Time limits, process groups and captures are the process seam's.
 
+mod launch;
 mod script;
 mod words;
 
@@ -10,7 +12,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,9 +20,8 @@ use sluice_harness::content::Block;
 use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::log::EventKind;
 use sluice_harness::scene::{Scene, SessionFacts};
-use sluice_harness::seam::process::{
-    Confinement, End, Environment, Keep, Owner, ProcessSpec, Processes, Program, RunOutput, StartProblem,
-};
+use sluice_harness::seam::process::End;
+use sluice_harness::seam::process::running::{Lasts, Mark, Output};
 use sluice_harness::seam::sandbox::SandboxPolicy;
 use sluice_harness::tool::{
     BodyView, CallCard, CallFacts, CallKind, CardItem, Content, Effect, Tool, ToolFailure, Verdict,
@@ -29,16 +29,13 @@ use sluice_harness::tool::{
 
 use crate::arguments::{flag_at, one_line, schema, text_at, whole_at};
 use crate::failure;
+use crate::jobs::Jobs;
+use launch::Begun;
 use script::Report;
+pub(crate) use words::{joined, signal_name};
 
 const DEFAULT_TIME_LIMIT_MS: u64 = 120_000;
 const LONGEST_TIME_LIMIT_MS: u64 = 600_000;
-/// How long after TERM the group is killed.
-const GRACE: Duration = Duration::from_millis(500);
-/// Kept of the head and of the tail of each output: together 30 000 characters of plain text.
-const KEPT_OF_EACH_END: usize = 15_000;
-/// Below the 128 KiB that Linux allows one environment entry.
-const LONGEST_COMMAND: usize = 120_000;
 
 /// Names the files that are read into the shell before each command of a session.
 pub type Preludes = Arc<dyn Fn(&SessionFacts) -> Vec<PathBuf> + Send + Sync>;
@@ -55,6 +52,8 @@ pub struct BashConfig {
     pub preludes: Option<Preludes>,
     /// What commands are held back from.
     pub sandbox: SandboxPolicy,
+    /// The background shells, for `BashOutput`, `KillShell` and the [`JobsPlugin`](crate::JobsPlugin).
+    pub jobs: Arc<Jobs>,
 }
 
 impl fmt::Debug for BashConfig {
@@ -82,8 +81,8 @@ pub struct Bash {
     shell: &'static str,
 }
 
-/// The value: Claude Code's five members, and what tells a failed run apart.
-#[derive(Serialize)]
+/// The value: Claude Code's five members, its id of a command in the background, and what tells a failed run apart.
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BashValue {
     stdout: String,
@@ -97,6 +96,8 @@ struct BashValue {
     signal: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_out: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_task_id: Option<String>,
 }
 
 impl Bash {
@@ -108,61 +109,43 @@ impl Bash {
     }
 
     async fn run(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
-        let session = body.scene().session;
+        let scene = body.scene();
+        let session = scene.session;
         let report = ReportFile::fresh(&session.state_dir).await;
-        let mut cwd = session.cwd();
-        let mut output = self.run_in(body, &cwd, &report).await?;
-        let mut note = String::new();
-        if matches!(output.end, End::NotStarted(StartProblem::Folder { .. })) && cwd != session.start_dir {
-            note = format!(
-                "The current folder {} no longer exists; the command ran in {}.",
-                cwd.display(),
-                session.start_dir.display()
-            );
-            cwd = session.start_dir.clone();
-            output = self.run_in(body, &cwd, &report).await?;
-        }
+        let Begun { running, cwd, mut note } = self.begin(body, Some(&report.0), Lasts::Leader).await?;
+        let end = tokio::select! {
+            end = running.ended() => end,
+            _ = scene.cancel.cancelled() => {
+                running.stop();
+                running.ended().await
+            }
+        };
+        let output = running.output(Mark::default()).await;
         let reported = report.take().await;
-        if let End::Exited(_) = output.end {
+        if let End::Exited(_) = end {
             let folder = match script::read_report(reported.as_deref()) {
                 Report::Folder(folder) => as_session_names_it(session, folder).await,
                 Report::Vanished => {
                     let next = cwd.display();
                     let words =
                         format!("The command ended in a folder that no longer exists; the next one runs in {next}.");
-                    note = words::joined(&note, &words);
+                    note = joined(&note, &words);
                     cwd
                 }
                 Report::Silent => cwd,
             };
-            move_to(body.scene(), folder);
+            move_to(scene, folder);
         }
-        value_of(output, &note, body)
+        value_of(end, &output, &note, body)
     }
 
-    async fn run_in(&self, body: &BodyView<'_>, cwd: &Path, report: &ReportFile) -> Result<RunOutput, ToolFailure> {
-        let scene = body.scene();
-        let preludes = self.config.preludes.as_ref().map(|name| name(scene.session)).unwrap_or_default();
-        let mut set = vec![
-            ("TERM".to_owned(), "dumb".to_owned()),
-            ("PAGER".to_owned(), "cat".to_owned()),
-            ("GIT_PAGER".to_owned(), "cat".to_owned()),
-            ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
-        ];
-        set.extend(self.config.set.iter().cloned());
-        let command = script::command_text(text_at(body.input(), "command"), &preludes);
-        set.push((script::COMMAND_VARIABLE.to_owned(), command));
-        let spec = ProcessSpec {
-            program: Program::Shell { shell: self.shell.to_owned(), line: script::line(&report.0) },
-            owner: Owner::Model(Confinement { policy: self.config.sandbox.clone(), files: Vec::new() }),
-            cwd: cwd.to_owned(),
-            environment: Environment { without: self.config.without.clone(), set },
-            stdin: Vec::new(),
-            deadline: Some(Duration::from_millis(time_limit_ms(body.input()))),
-            grace: GRACE,
-            keep: Keep::HeadAndTail(KEPT_OF_EACH_END),
-        };
-        Ok(body.lease::<dyn Processes>()?.run(spec, scene.cancel).await)
+    async fn run_in_background(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+        let jobs = &self.config.jobs;
+        jobs.check_room(body.scene().session)?;
+        let Begun { running, note, .. } = self.begin(body, None, Lasts::Group).await?;
+        let id = jobs.adopt(body.scene(), text_at(body.input(), "command"), running)?;
+        let value = BashValue { stderr: note, background_task_id: Some(id), ..BashValue::default() };
+        Json::of(&value).map_err(|fault| failure::of_value(&fault))
     }
 }
 
@@ -175,42 +158,38 @@ fn move_to(scene: Scene<'_>, folder: PathBuf) {
     scene.session.set_cwd(folder);
 }
 
-fn value_of(output: RunOutput, note: &str, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+fn value_of(end: End, output: &Output, note: &str, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
     // Exact, final line ends too: one of the hook dialects shows them.
     let stdout = output.stdout.text();
     let stderr = match (output.stderr.text(), note) {
         (text, "") => text,
-        (text, note) => words::joined(&text, note),
+        (text, note) => joined(&text, note),
     };
     let (mut exit_code, mut signal, mut timed_out) = (None, None, None);
-    match output.end {
+    match end {
         End::Exited(0) => {}
         End::Exited(code) => exit_code = Some(code),
         End::Signalled(number) => signal = Some(number),
         End::TimedOut => timed_out = Some(true),
         End::Cancelled => {
             let by = body.scene().cancel.cause().map(|cause| format!(" by {cause}")).unwrap_or_default();
-            let so_far = match words::joined(&stdout, &stderr) {
+            let so_far = match joined(&stdout, &stderr) {
                 text if text.is_empty() => "none".to_owned(),
                 text => text,
             };
             let message = format!("command was cancelled{by}; output so far: {so_far}");
             return Err(ToolFailure::coded("AbortError", "ABORTED", message));
         }
-        End::NotStarted(problem) => {
-            let message = format!("the command could not be started: {problem}");
-            return Err(ToolFailure::coded("ProcessError", "PROCESS_NOT_STARTED", message));
-        }
+        End::NotStarted(problem) => return Err(launch::not_started(&problem)),
     }
     let value = BashValue {
         stdout,
         stderr,
         interrupted: timed_out.is_some(),
-        is_image: false,
-        no_output_expected: false,
         exit_code,
         signal,
         timed_out,
+        ..BashValue::default()
     };
     Json::of(&value).map_err(|fault| failure::of_value(&fault))
 }
@@ -260,7 +239,9 @@ impl Tool for Bash {
     fn description(&self) -> &str {
         "Runs a shell command and returns its output. Every call gets a fresh shell; only the current folder is kept \
          between calls, so a `cd` lasts. There is no terminal and no input. Commands are stopped after `timeout` \
-         milliseconds (120000 unless given, at most 600000). Long output is cut in the middle. Prefer Read, Edit, \
+         milliseconds (120000 unless given, at most 600000). Long output is cut in the middle, and the file that has \
+         all of it is named. With `run_in_background` the call returns at once with an id, and the command goes on \
+         until it ends, KillShell ends it or the session does; without a `timeout` it has none. Prefer Read, Edit, \
          Write, Glob and Grep for files."
     }
 
@@ -270,7 +251,8 @@ impl Tool for Bash {
             "properties": {
                 "command": {"type": "string", "description": "The command line, for bash."},
                 "description": {"type": "string", "description": "What it does, in a few words."},
-                "timeout": {"type": "number", "description": "Time limit in milliseconds, at most 600000.", "default": 120_000}
+                "timeout": {"type": "number", "description": "Time limit in milliseconds, at most 600000.", "default": 120_000},
+                "run_in_background": {"type": "boolean", "description": "Do not wait for its end; read it with BashOutput."}
             },
             "required": ["command"]
         }))
@@ -287,7 +269,8 @@ impl Tool for Bash {
                 "noOutputExpected": {"type": "boolean"},
                 "exitCode": {"type": "integer", "description": "Only when it is not zero."},
                 "signal": {"type": "integer", "description": "Only when a signal ended the shell."},
-                "timedOut": {"type": "boolean", "description": "Only when the time limit passed."}
+                "timedOut": {"type": "boolean", "description": "Only when the time limit passed."},
+                "backgroundTaskId": {"type": "string", "description": "Only of a command in the background: its id."}
             },
             "required": ["stdout", "stderr", "interrupted"]
         }))
@@ -298,15 +281,6 @@ impl Tool for Bash {
         let command = text_at(&input, "command");
         if command.contains('\0') {
             return Err("command contains a NUL byte, which no shell accepts; remove it".to_owned());
-        }
-        if command.len() > LONGEST_COMMAND {
-            return Err(format!(
-                "command has {} bytes, the limit is {LONGEST_COMMAND}; write a script with Write and run that",
-                command.len()
-            ));
-        }
-        if flag_at(&input, "run_in_background") {
-            return Err("run_in_background is not supported yet; run the command in the foreground".to_owned());
         }
         match arguments.get("timeout").and_then(|value| value.view().as_f64()) {
             Some(limit) if limit > LONGEST_TIME_LIMIT_MS as f64 => {
@@ -324,7 +298,13 @@ impl Tool for Bash {
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {
-        Box::pin(async move { self.run(&body).await })
+        Box::pin(async move {
+            if flag_at(body.input(), "run_in_background") {
+                self.run_in_background(&body).await
+            } else {
+                self.run(&body).await
+            }
+        })
     }
 
     fn render(&self, input: &Json, value: &Json) -> Content {

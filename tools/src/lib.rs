@@ -1,7 +1,9 @@
-//! The built-in tools of sluice: `Bash`, `Read`, `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `Glob`, `Grep` and `TodoWrite`.
+//! The built-in tools of sluice: `Bash`, `BashOutput`, `KillShell`, `Read`, `Write`, `Edit`, `MultiEdit`,
+//! `NotebookEdit`, `Glob`, `Grep` and `TodoWrite`.
 //!
-//! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; and what
-//! a session has seen of which file ([`observation`]); and the tools of MCP servers ([`mcp`]).
+//! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; what a
+//! session has seen of which file ([`observation`]); its background shells ([`jobs`]); and the tools of MCP servers
+//! ([`mcp`]).
 //!
 //! Must not know: any provider, any hook dialect, any front end. Files, processes and searches are reached only
 //! through the harness's seams; the one exception is the report of a shell's folder, which lies in the session's own
@@ -11,12 +13,15 @@
 
 mod arguments;
 pub mod bash;
+pub mod bash_output;
 pub mod edit;
 mod failure;
 mod file_change;
 pub mod glob;
 pub mod grep;
 mod hidden;
+pub mod jobs;
+pub mod kill_shell;
 pub mod mcp;
 pub mod multi_edit;
 mod notebook;
@@ -34,14 +39,19 @@ use std::sync::Arc;
 use sluice_harness::tool::Tool;
 
 pub use bash::{Bash, BashConfig, ShellFolder};
+pub use jobs::{Jobs, JobsPlugin};
 pub use observation::ObservationPlugin;
 
-/// The built-in tools, in the order in which a model is told of them. One set serves any number of sessions; without an
-/// [`ObservationPlugin`] files are changed unseen.
+/// The built-in tools, in the order in which a model is told of them. One set serves any number of sessions. Without an
+/// [`ObservationPlugin`] files are changed unseen; with a [`JobsPlugin`] for the configuration's `jobs` it is said which
+/// background shells ended with their session.
 #[must_use]
 pub fn builtin(config: BashConfig) -> Vec<Arc<dyn Tool>> {
+    let jobs = Arc::clone(&config.jobs);
     vec![
         Arc::new(Bash::new(config)),
+        Arc::new(bash_output::BashOutput::new(Arc::clone(&jobs))),
+        Arc::new(kill_shell::KillShell::new(jobs)),
         Arc::new(read::Read),
         Arc::new(write::Write),
         Arc::new(edit::Edit),

@@ -30,7 +30,7 @@ pub(crate) async fn run_all(processes: &dyn Processes, specs: Vec<ProcessSpec>, 
 
 enum Slot<'a> {
     Running(Fut<'a, RunOutput>),
-    Done(RunOutput),
+    Done(Box<RunOutput>),
 }
 
 struct Together<'a> {
@@ -45,7 +45,7 @@ impl Future for Together<'_> {
         for slot in &mut self.runs {
             if let Slot::Running(run) = slot {
                 match run.as_mut().poll(cx) {
-                    Poll::Ready(output) => *slot = Slot::Done(output),
+                    Poll::Ready(output) => *slot = Slot::Done(Box::new(output)),
                     Poll::Pending => open = true,
                 }
             }
@@ -57,7 +57,7 @@ impl Future for Together<'_> {
         Poll::Ready(
             done.into_iter()
                 .filter_map(|slot| match slot {
-                    Slot::Done(output) => Some(output),
+                    Slot::Done(output) => Some(*output),
                     Slot::Running(_) => None,
                 })
                 .collect(),

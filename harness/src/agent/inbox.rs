@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::point::prompt::ContextMessage;
 use crate::point::turn::Steering;
+use crate::seam::conversation::Conversation;
 
 /// What waits for the next step.
 #[derive(Debug, Default)]
@@ -27,10 +28,6 @@ impl Inbox {
         self.waiting().steering.push(message);
     }
 
-    pub(super) fn inject(&self, context: ContextMessage) {
-        self.waiting().contexts.push(context);
-    }
-
     /// Whether something waits that makes a turn go on.
     pub(super) fn steers(&self) -> bool {
         !self.waiting().steering.is_empty()
@@ -39,5 +36,11 @@ impl Inbox {
     /// Takes all of it.
     pub(super) fn take(&self) -> Waiting {
         std::mem::take(&mut *self.waiting())
+    }
+}
+
+impl Conversation for Inbox {
+    fn inject(&self, context: ContextMessage) {
+        self.waiting().contexts.push(context);
     }
 }

@@ -6,13 +6,18 @@
 //! group (TERM, grace, KILL) and wait for it. Nothing is ever passed to a shell unless the program is [`Program::Shell`].
 //! Of what the model proposed ([`Owner::Model`]) every descendant counts, also one in a session of its own: it dies with
 //! the run that is stopped, and with the provider at the latest.
+//!
+//! A program that goes on while others work is [`start`](Processes::start)ed; what is in [`running`].
 
-use std::path::PathBuf;
+pub mod running;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Fut;
 use crate::cancel::Cancel;
 use crate::seam::sandbox::SandboxPolicy;
+use running::{Lasts, Running};
 
 /// Whose wish a program is: what it may do, and what becomes of the processes that it leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,12 +88,30 @@ pub struct ProcessSpec {
 }
 
 /// Which part of an output stream is kept when it is larger than the cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keep {
     /// The first so many bytes.
     Head(usize),
     /// The first and the last so many bytes each.
     HeadAndTail(usize),
+    /// The same of a stream that is larger than both, and all of it in a file besides.
+    AlsoInFile {
+        /// So many bytes of each end in memory.
+        ends: usize,
+        /// Where the file is made.
+        spill: Spill,
+    },
+}
+
+/// Where a long output stream goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spill {
+    /// The folder; absolute. Made with mode 0700 where it is missing. The file in it gets mode 0600.
+    pub folder: PathBuf,
+    /// What the file's name begins with.
+    pub stem: String,
+    /// At most so many bytes, the first of the stream.
+    pub limit: u64,
 }
 
 /// How a run ended. A timeout can never be read as an exit code.
@@ -156,6 +179,38 @@ pub struct Capture {
     pub tail: Vec<u8>,
     /// How many bytes the stream had.
     pub total: u64,
+    /// What is in a file, where the stream was to be kept in one and was too long for memory.
+    pub saved: Option<Saved>,
+}
+
+/// What a file has of a long stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// Every byte of it so far.
+    Whole(PathBuf),
+    /// The first bytes.
+    Beginning {
+        /// The file.
+        path: PathBuf,
+        /// So many.
+        bytes: u64,
+    },
+    /// Nothing that could be relied on.
+    Failed {
+        /// The system's words.
+        why: String,
+    },
+}
+
+impl Saved {
+    /// The file, where there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Whole(path) | Self::Beginning { path, .. } => Some(path),
+            Self::Failed { .. } => None,
+        }
+    }
 }
 
 impl Capture {
@@ -165,14 +220,29 @@ impl Capture {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
+    /// Says how many bytes are missing and where they are, on a line of its own; `None` when none are.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        if !self.is_truncated() {
+            return None;
+        }
+        let missing = self.total - (self.head.len() + self.tail.len()) as u64;
+        let place = match &self.saved {
+            None => String::new(),
+            Some(Saved::Whole(path)) => format!("; the whole output is in {}", path.display()),
+            Some(Saved::Beginning { path, bytes }) => {
+                format!("; the first {bytes} bytes of the output are in {}", path.display())
+            }
+            Some(Saved::Failed { why }) => format!("; they could not be saved: {why}"),
+        };
+        Some(format!("\n[… {missing} of {} bytes left out{place} …]\n", self.total))
+    }
+
     /// The text, with invalid UTF-8 replaced and a note where bytes are missing.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
-        if self.is_truncated() {
-            let missing = self.total - (self.head.len() + self.tail.len()) as u64;
-            text.push_str(&format!("\n[… {missing} of {} bytes left out …]\n", self.total));
-        }
+        text.push_str(&self.note().unwrap_or_default());
         text.push_str(&String::from_utf8_lossy(&self.tail));
         text
     }
@@ -198,4 +268,10 @@ pub trait Processes: Send + Sync {
     /// Runs one program to its end. Never fails: a program that cannot start is an [`End`]. Dropping the future kills
     /// the group.
     fn run<'a>(&'a self, spec: ProcessSpec, cancel: &'a Cancel) -> Fut<'a, RunOutput>;
+
+    /// Starts a program that goes on beside its starter. Dropping the future ends what it may have started.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    fn start<'a>(&'a self, spec: ProcessSpec, lasts: Lasts) -> Fut<'a, Result<Box<dyn Running>, StartProblem>>;
 }

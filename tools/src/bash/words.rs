@@ -8,6 +8,10 @@ use crate::arguments::{flag_at, text_at};
 
 /// What a success reads like.
 pub(super) fn success(value: &Json) -> String {
+    if let Some(id) = value.str_at("backgroundTaskId") {
+        let begun = format!("Running in the background as {id}. BashOutput shows what it prints, KillShell ends it.");
+        return joined(&begun, text_at(value, "stderr"));
+    }
     match output(value) {
         text if text.is_empty() => "(no output)".to_owned(),
         text => text,
@@ -36,7 +40,7 @@ fn output(value: &Json) -> String {
 }
 
 /// Two texts on lines of their own, without an empty one and without final line ends.
-pub(super) fn joined(first: &str, second: &str) -> String {
+pub(crate) fn joined(first: &str, second: &str) -> String {
     let [first, second] = [first, second].map(|text| text.trim_end_matches(['\n', '\r']));
     match (first.is_empty(), second.is_empty()) {
         (_, true) => first.to_owned(),
@@ -52,7 +56,7 @@ fn seconds(milliseconds: u64) -> String {
     }
 }
 
-fn signal_name(signal: i64) -> &'static str {
+pub(crate) fn signal_name(signal: i64) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",

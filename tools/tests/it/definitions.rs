@@ -22,7 +22,13 @@ fn tool(name: &str) -> Arc<dyn Tool> {
 #[test]
 fn the_names_are_claude_codes() {
     let names: Vec<String> = tools().iter().map(|tool| tool.name().to_owned()).collect();
-    assert_eq!(names, ["Bash", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep", "TodoWrite"]);
+    assert_eq!(
+        names,
+        [
+            "Bash", "BashOutput", "KillShell", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
+            "TodoWrite"
+        ]
+    );
 }
 
 #[tokio::test]
@@ -50,12 +56,12 @@ fn r_030_presentation_is_soft_with_arguments_that_no_longer_fit() {
 fn facts_tell_policy_what_a_call_touches() {
     let effects: Vec<Effect> = tools().iter().map(|tool| tool.facts(&Json::empty_object()).effect).collect();
     use Effect::{Anything, Edits, Reads, Session};
-    assert_eq!(effects, [Anything, Reads, Edits, Edits, Edits, Edits, Reads, Reads, Session]);
+    assert_eq!(effects, [Anything, Reads, Session, Reads, Edits, Edits, Edits, Edits, Reads, Reads, Session]);
     let input = Json::parse(r#"{"command":"ls"}"#).unwrap();
     assert_eq!(tool("Bash").facts(&input).command.as_deref(), Some("ls"));
     let parallel: Vec<bool> =
         tools().iter().map(|tool| tool.concurrency(&Json::empty_object()) == Concurrency::Parallel).collect();
-    assert_eq!(parallel, [false, true, false, false, false, false, true, true, false]);
+    assert_eq!(parallel, [false, false, false, true, false, false, false, false, true, true, false]);
 }
 
 #[test]

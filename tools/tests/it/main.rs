@@ -9,6 +9,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod background;
 mod cases;
 mod definitions;
 mod fence;
