@@ -36,6 +36,7 @@ use sluice_providers::search::LocalSearch;
 use sluice_tools::mcp::McpTools;
 use sluice_tools::{BashConfig, Jobs, JobsPlugin, ObservationPlugin, ShellFolder};
 
+use crate::config::stricter;
 use crate::fault::{Fault, nearest};
 use crate::live_settings::{self, LiveSettings};
 use crate::mcp::McpPlan;
@@ -74,6 +75,8 @@ pub(crate) struct SessionPlan {
     pub(crate) key_variables: Vec<String>,
     /// Set when a flag, the environment or the configuration names a mode.
     pub(crate) mode: Option<Mode>,
+    /// The mode that the repository wants; counts where it is stricter than the one in force.
+    pub(crate) at_most: Option<Mode>,
     pub(crate) allowed: Vec<Rule>,
     pub(crate) disallowed: Vec<Rule>,
     pub(crate) dialects: Dialects,
@@ -190,7 +193,8 @@ pub(crate) async fn open(
     let claude = &begun.claude;
     let permissions = Arc::new(PermissionStore::new(Mode::Default).following(sluice_providers::files::real_path));
     add_rules(&permissions, &plan, &start_dir, &claude.permissions, &mut findings);
-    permissions.set_mode(plan.mode.or(claude_mode(claude)).unwrap_or(Mode::Default));
+    let mode = plan.mode.or(claude_mode(claude)).unwrap_or(Mode::Default);
+    permissions.set_mode(plan.at_most.filter(|wanted| stricter(*wanted, mode)).unwrap_or(mode));
 
     let mut session = SessionFacts::new(
         id.clone(),

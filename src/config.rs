@@ -2,13 +2,13 @@
 //!
 //! The order is the user's file, the workspace's file, variables, flags. What a key may be is in [`key`], how a file is
 //! read in [`read`], providers in [`provider`]. Two invariants: every value knows where it came from, and what came
-//! with a repository takes no effect here, for there is no lasting acceptance of it yet; what it would have set is
-//! named.
+//! with a repository only tightens ([`tighten`]); what it would have set beyond that is named.
 
 mod environment;
 mod key;
 mod provider;
 mod read;
+mod tighten;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +26,7 @@ use crate::fault::Fault;
 pub(crate) use environment::Environment;
 pub(crate) use key::Entry;
 pub(crate) use provider::{Dialect, HttpOptions, KeySource, Protocol, Provider};
+pub(crate) use tighten::stricter;
 
 /// How long connecting to an MCP server may take, unless somebody says otherwise.
 pub(crate) const MCP_STARTUP: Duration = Duration::from_secs(10);
@@ -108,6 +109,8 @@ pub(crate) struct Config {
     pub(crate) hooks_on_failure: Setting<OnFailure>,
     /// The permission mode that sessions begin in.
     pub(crate) permission_mode: Setting<Mode>,
+    /// The mode that the repository wants; counts where it is stricter than what holds without it.
+    pub(crate) repository_mode: Option<Setting<Mode>>,
     /// How long a question may stand.
     pub(crate) answer_timeout: Option<Setting<Duration>>,
     /// How long a question stands before a person is called.
@@ -153,7 +156,10 @@ pub(crate) fn load(
             config.set(entry, origin, &mut drafts);
         }
     }
-    config.notices.extend(held_back(&workspace_root.join(".sluice").join("config.toml"))?);
+    let repository = workspace_root.join(".sluice").join("config.toml");
+    let entries = read::file(&repository)?;
+    let notices = config.tighten(&repository, entries);
+    config.notices.extend(notices);
     for key in key::KEYS {
         let Some(variable) = key.variable else { continue };
         let Some(text) = environment.variable(variable) else { continue };
@@ -168,29 +174,6 @@ pub(crate) fn load(
     }
     config.providers = provider::all(drafts, environment.home())?;
     Ok(config)
-}
-
-/// What to say of the repository's file: that it is not followed. It is read all the same, so that its author learns
-/// of mistakes.
-fn held_back(path: &Path) -> Result<Option<String>, Fault> {
-    let entries = read::file(path)?;
-    let mut names: Vec<String> = Vec::new();
-    for (entry, _) in &entries {
-        let name = entry.name();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() {
-        return Ok(None);
-    }
-    names.sort();
-    Ok(Some(format!(
-        "{} is not followed, because it came with the repository ({}); to use these values, set them in your own \
-         configuration",
-        path.display(),
-        names.join(", "),
-    )))
 }
 
 impl Entry {
@@ -230,6 +213,7 @@ impl Config {
             codex_hooks: Setting::built_in(true),
             hooks_on_failure: Setting::built_in(OnFailure::default()),
             permission_mode: Setting::built_in(Mode::default()),
+            repository_mode: None,
             answer_timeout: None,
             permission_notice: Setting::built_in(Duration::from_secs(6)),
             idle_notice: Setting::built_in(Duration::from_secs(60)),

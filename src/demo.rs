@@ -72,6 +72,7 @@ fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
     bridges.trust = TrustDecision::TrustAll;
     bridges.inherited = std::env::vars().collect();
     Ok(SessionPlan {
+        at_most: None,
         idle_notice: None,
         which: Which::New(dir.workspace.clone()),
         sessions: dir.sessions.clone(),

@@ -114,7 +114,11 @@ pub(crate) fn session(
     notes.extend(warning);
     notes.extend(resolved.note.into_iter().flatten());
     let mode = (config.permission_mode.origin != config::Origin::BuiltIn).then_some(config.permission_mode.value);
+    // What the user says in this run is beyond a repository's reach.
+    let said = matches!(config.permission_mode.origin, config::Origin::Variable(_) | config::Origin::Flag(_));
+    let at_most = config.repository_mode.as_ref().filter(|_| !said).map(|setting| setting.value);
     let plan = SessionPlan {
+        at_most,
         which,
         sessions,
         additional_dirs: flags.add_dirs.iter().map(|dir| absolute(environment, dir)).collect(),
