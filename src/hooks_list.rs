@@ -124,27 +124,29 @@ impl Row {
     }
 }
 
-/// Why a handler would not run, whatever happens.
+/// Why a handler would not run, whatever happens; all that hold.
 fn why_not(handler: &Handler, config: &Config) -> Option<String> {
+    let mut all = Vec::new();
     let (switch, key) = match handler.dialect {
         Dialect::ClaudeCode => (&config.claude_code_hooks, "hooks.claude_code"),
         Dialect::Codex => (&config.codex_hooks, "hooks.codex"),
     };
     if !switch.value {
-        return Some(format!("{key} is false ({})", switch.origin));
+        all.push(format!("{key} is false ({})", switch.origin));
     }
     if let Some(off) = &handler.off {
-        return Some(off.clone());
+        all.push(off.clone());
     }
     if let Action::Unsupported { kind, .. } = &handler.action {
-        return Some(format!("hooks of the type `{kind}` are not supported yet"));
+        all.push(format!("hooks of the type `{kind}` are not supported yet"));
     }
     match handler.trust {
-        Trust::Owner | Trust::Accepted => None,
+        Trust::Owner | Trust::Accepted => {}
         Trust::HeldBack => {
-            Some("it came with the repository and is not accepted; --trust-hooks accepts it for one run".to_owned())
+            all.push("it came with the repository and is not accepted; --trust-hooks accepts it for one run".to_owned())
         }
     }
+    (!all.is_empty()).then(|| all.join("; and "))
 }
 
 fn human(rows: &[Row], plan: &HooksListPlan, out: &mut dyn Write) -> io::Result<()> {

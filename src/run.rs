@@ -190,6 +190,7 @@ impl Runner {
             }
             say_end(&report, &asked, &self.shown);
             if self.format == Format::Text {
+                say_denied_by_hooks(&report);
                 say_unasked(&report);
             }
             self.result(session, &report, &outcome, structured).await?;
@@ -405,6 +406,19 @@ fn say_end(report: &TurnReport, asked: &str, shown: &Shown) {
 fn without_prompt<'a>(text: &'a str, asked: &str) -> &'a str {
     let before = text.strip_suffix(asked).and_then(|before| before.strip_suffix("Original prompt: "));
     before.unwrap_or(text).trim_end()
+}
+
+/// Says which calls hooks denied, and why in one line: in the text alone a reader would not see it.
+fn say_denied_by_hooks(report: &TurnReport) {
+    let mut said: Vec<String> = Vec::new();
+    for denial in report.denials.iter().filter(|denial| denial.by == DeniedBy::Hook) {
+        let reason = denial.reason.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason was given");
+        let line = format!("sluice: a hook denied a call of {}: {}", denial.tool_name, reason.trim());
+        if !said.contains(&line) {
+            say(&line);
+            said.push(line);
+        }
+    }
 }
 
 /// Says which tools were denied for want of somebody to ask: in the text alone a reader would not see it.

@@ -168,7 +168,7 @@ pub(super) struct SessionFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_steps: Option<u32>,
     /// End a turn after so many seconds; fractions are fine
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    #[arg(long, value_name = "SECS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) timeout: Option<Duration>,
     /// At most so many output tokens a request
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

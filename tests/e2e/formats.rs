@@ -48,7 +48,13 @@ fn kinds(lines: &[Value]) -> Vec<String> {
 fn text_is_the_final_text_alone() {
     let (_place, done) = run("text", &[]);
     assert_eq!(done.stdout, "Done.\n");
-    assert_eq!(done.stderr.lines().count(), 1, "the message of the hook: {}", done.stderr);
+    let said: Vec<&str> = done.stderr.lines().collect();
+    assert_eq!(said.len(), 2, "the message of the hook, and its denial: {}", done.stderr);
+    assert!(
+        said[1].starts_with("sluice: a hook denied a call of Write: ") && said[1].ends_with("no files"),
+        "{}",
+        said[1]
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use sluice_harness::seam::process::End;
 use super::output::Output;
 use crate::core::config::{Event, Handler, OnFailure, Waiting};
 use crate::core::fire::Ran;
-use crate::core::output::{OUTPUT_CAP, first_line, objects_in_noise, parse_object, trimmed};
+use crate::core::output::{OUTPUT_CAP, UTF16, first_line, is_utf16, objects_in_noise, parse_object, trimmed};
 
 /// What one handler said.
 #[derive(Debug, Default)]
@@ -143,6 +143,7 @@ impl Reader<'_> {
     fn exit_0(&self, told: Told) -> Heard {
         match told {
             Told::Nothing => Heard::default(),
+            Told::Plain(_) if is_utf16(&self.ran.output.stdout.head) => self.unreadable(UTF16),
             Told::Plain(plain) if self.event.is_gate() && plain.trim_start().starts_with('{') => {
                 let warning = format!(
                     "hook `{}` printed text that begins like JSON and is not one whole object, beginning with \"{}\"; \

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::core::config::{Action, Dialect, Event, Handler, Layer, OnFailure, Trust, Waiting};
-use crate::core::matcher::{Matcher, PatternFault};
+use crate::core::matcher::{Matcher, PatternFault, hint};
 use crate::core::problem::{Problem, Severity};
 
 /// All event names the protocol has; other names are mistakes.
@@ -233,6 +233,7 @@ impl Reader<'_> {
             return;
         };
         let (matcher, fault) = Matcher::claude(text);
+        let well_formed = fault.is_none();
         let subject = event.is_some_and(Event::has_subject);
         if let Some(fault) = fault.filter(|_| subject) {
             let code = match fault {
@@ -242,6 +243,10 @@ impl Reader<'_> {
             let remedy = "Write a list of names such as `Edit|Write`, or a regular expression.";
             let matcher_path = format!("{path}.matcher");
             self.note(Severity::Warning, code, &matcher_path, &fault.to_string(), remedy);
+        }
+        if let Some((what, remedy)) = event.filter(|e| e.is_about_a_call() && well_formed).and_then(|_| hint(&matcher))
+        {
+            self.note(Severity::Info, "hook-matcher-hint", &format!("{path}.matcher"), &what, &remedy);
         }
         for name in matcher.exact_names().iter().filter(|_| subject) {
             if name.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__")) {

@@ -14,7 +14,7 @@ use sluice_harness::seam::host_files::{HostFiles, PathKind};
 
 use crate::claude_code::discover::held_back;
 use crate::core::config::{Action, Dialect, Event, Handler, HandlerSet, Layer, Trust, Waiting};
-use crate::core::matcher::Matcher;
+use crate::core::matcher::{Matcher, hint};
 use crate::core::problem::{Problem, Severity};
 use crate::setup::{BridgeConfig, TrustDecision};
 
@@ -241,7 +241,7 @@ fn read_file(
             ));
             continue;
         }
-        let groups: Vec<Group> = serde_json::from_value(groups).map_err(|e| format!("hooks.{name}: {e}"))?;
+        let groups = read_groups(&name, groups)?;
         if NOT_FIRED.contains(&name.as_str()) && groups.iter().any(|g| !g.hooks.is_empty()) {
             problems.push(Problem::new(
                 Severity::Info,
@@ -263,6 +263,7 @@ fn read_file(
         for (at, group) in by_event.remove(event).unwrap_or_default().into_iter().enumerate() {
             let path = format!("hooks.{}[{at}]", event.word());
             let (matcher, fault) = Matcher::codex(group.matcher.as_deref());
+            let well_formed = fault.is_none();
             if let Some(fault) = fault.filter(|_| event.has_subject()) {
                 problems.push(Problem::new(
                     Severity::Warning,
@@ -275,6 +276,10 @@ fn read_file(
                     "Write names separated by `|`, or a regular expression without look-around.",
                 ));
             }
+            if let Some((what, remedy)) = hint(&matcher).filter(|_| event.is_about_a_call() && well_formed) {
+                let cause = format!("{}: {path}.matcher: {what}.", source.display());
+                problems.push(Problem::new(Severity::Info, "hook-matcher-hint", cause, remedy));
+            }
             for (at, entry) in group.hooks.into_iter().enumerate() {
                 let path = format!("{path}.hooks[{at}]");
                 let place = Place { source, layer, trust, event: *event, path: &path, matcher: &matcher };
@@ -283,6 +288,22 @@ fn read_file(
         }
     }
     Ok(handlers)
+}
+
+/// The groups of an event; the first thing wrong in one is named with its place.
+fn read_groups(event: &str, groups: Value) -> Result<Vec<Group>, String> {
+    let Value::Array(groups) = groups else { return Err(format!("hooks.{event}: it is no list")) };
+    let mut read = Vec::with_capacity(groups.len());
+    for (at, group) in groups.into_iter().enumerate() {
+        let path = format!("hooks.{event}[{at}]");
+        if let Some(Value::Array(entries)) = group.get("hooks") {
+            for (at, entry) in entries.iter().enumerate() {
+                Entry::deserialize(entry).map_err(|e| format!("{path}.hooks[{at}]: {e}"))?;
+            }
+        }
+        read.push(serde_json::from_value(group).map_err(|e| format!("{path}: {e}"))?);
+    }
+    Ok(read)
 }
 
 struct Place<'a> {

@@ -9,7 +9,7 @@ use sluice_harness::seam::process::End;
 use super::output::{Fault, Output, Said, invalid, read};
 use crate::core::config::{Event, Handler, OnFailure};
 use crate::core::fire::Ran;
-use crate::core::output::{OUTPUT_CAP, first_line, objects_in_noise};
+use crate::core::output::{OUTPUT_CAP, UTF16, first_line, is_utf16, objects_in_noise};
 
 /// What one handler said.
 #[derive(Debug, Default)]
@@ -83,6 +83,9 @@ impl Reader<'_> {
         let text = stdout.trim();
         if text.is_empty() {
             return Heard::default();
+        }
+        if is_utf16(&self.ran.output.stdout.head) {
+            return self.failure(&format!("the hook gave no usable answer: {UTF16}"), "");
         }
         let fault = if text.starts_with('{') {
             match read(self.event, text) {

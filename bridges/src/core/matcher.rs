@@ -4,7 +4,10 @@
 //! limit, so that a runaway pattern is an answer ([`Match::Unclear`]) and not a hang. Codex uses the `regex` crate
 //! itself. A pattern that the dialect's own engine would refuse never matches, and is said at load.
 
+mod hint;
 mod javascript;
+
+pub(crate) use hint::hint;
 
 /// Beyond this many bytes a subject is not searched.
 const SUBJECT_CAP: usize = 512;

@@ -9,6 +9,16 @@ use sluice_harness::json::Json;
 /// How much of each output stream is kept, in bytes.
 pub(crate) const OUTPUT_CAP: usize = 8 << 20;
 
+/// What is said of an output in UTF-16.
+pub(crate) const UTF16: &str = "it is UTF-16, and only UTF-8 is read; make the hook print UTF-8";
+
+/// Whether bytes are text in UTF-16: a mark at the beginning, or every other byte zero.
+pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
+    let start: Vec<u8> = bytes.iter().copied().take(64).collect();
+    let zeros = |from: usize| start.len() >= 8 && start.iter().skip(from).step_by(2).all(|byte| *byte == 0);
+    start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) || zeros(0) || zeros(1)
+}
+
 /// The text without surrounding white space; a byte order mark counts as white space.
 pub(crate) fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
@@ -240,6 +250,19 @@ mod tests {
     fn a_lone_surrogate_is_replaced_and_the_rest_is_kept() {
         let json = parse_object("{\"reason\":\"a\\ud800b\\ud83d\\ude00\\\\ud800\"}").unwrap();
         assert_eq!(json.str_at("reason"), Some("a\u{fffd}b😀\\ud800"));
+    }
+
+    #[test]
+    fn text_in_utf_16_is_told_from_any_other() {
+        let text = r#"{"decision":"block"}"#;
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        assert!(is_utf16(&little) && is_utf16(&big));
+        assert!(is_utf16(&[&[0xff, 0xfe], little.as_slice()].concat()));
+        for other in [text.as_bytes(), "日本".as_bytes(), b"", b"\0", "\u{feff}{}".as_bytes()] {
+            assert!(!is_utf16(other), "{other:?}");
+        }
     }
 
     #[test]

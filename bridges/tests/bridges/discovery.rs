@@ -186,6 +186,49 @@ async fn a_matcher_that_names_a_whole_server_gets_a_hint_and_a_bad_pattern_a_war
 }
 
 #[tokio::test]
+async fn a_matcher_that_no_tool_fits_gets_a_hint_in_both_dialects() {
+    let world = World::new();
+    let group = |matcher: &str| json!({ "matcher": matcher, "hooks": [{ "type": "command", "command": "a" }] });
+    world.claude(&json!({ "hooks": {
+        "PreToolUse": [group("bash"), group("Bash(rm *)"), group("Bash")],
+        "Notification": [group("bash")],
+    } }));
+    world.codex(&json!({ "PostToolUse": [group("Bash"), group("Edit,Bash")] }));
+    let hints = |problems: Vec<sluice_bridges::Problem>| -> Vec<String> {
+        assert!(problems.iter().all(|p| p.code == "hook-matcher-hint"), "{problems:#?}");
+        problems.iter().map(|p| format!("{} {}", p.cause.split(": ").nth(1).unwrap(), p.remedy)).collect()
+    };
+    assert_eq!(
+        hints(claude(&world.config).await.problems),
+        [
+            "hooks.PreToolUse[0].matcher Names are exact and case-sensitive: write `Bash`.",
+            "hooks.PreToolUse[1].matcher A matcher is about a tool's name alone: write `Bash`, and look at the input in \
+             the hook.",
+        ]
+    );
+    assert_eq!(
+        hints(codex_of(&world.config).await.problems),
+        ["hooks.PostToolUse[1].matcher Separate names with `|`, as in `Edit|Bash`."]
+    );
+}
+
+#[tokio::test]
+async fn a_bad_entry_of_a_codex_file_is_named_with_its_place() {
+    let world = World::new();
+    let entry = json!({ "type": "command", "command": "a" });
+    for (hooks, place) in [
+        (json!({ "Stop": [{ "hooks": [entry, { "type": "comand", "command": "b" }] }] }), "hooks.Stop[0].hooks[1]: "),
+        (json!({ "Stop": [{ "hooks": [entry] }, { "hooks": [entry], "matcher": 1 }] }), "hooks.Stop[1]: "),
+        (json!({ "Stop": { "hooks": [entry] } }), "hooks.Stop: it is no list"),
+    ] {
+        world.codex(&hooks);
+        let found = codex_of(&world.config).await;
+        assert!(found.handlers.is_empty());
+        assert!(found.problems[0].cause.contains(place), "{place} in {:?}", found.problems);
+    }
+}
+
+#[tokio::test]
 async fn the_workspace_root_is_found_from_a_nested_folder_and_stops_at_the_work_tree() {
     let world = World::new();
     world.claude(&json!({}));
