@@ -12,11 +12,12 @@ pub(crate) const OUTPUT_CAP: usize = 8 << 20;
 /// What is said of an output in UTF-16.
 pub(crate) const UTF16: &str = "it is UTF-16, and only UTF-8 is read; make the hook print UTF-8";
 
-/// Whether bytes are text in UTF-16: a mark at the beginning, or every other byte zero.
+/// Whether bytes are text in UTF-16: a mark at the beginning and zeros behind it, or every other byte zero.
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     let start: Vec<u8> = bytes.iter().copied().take(64).collect();
     let zeros = |from: usize| start.len() >= 8 && start.iter().skip(from).step_by(2).all(|byte| *byte == 0);
-    start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) || zeros(0) || zeros(1)
+    let marked = start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]);
+    (marked && start.contains(&0)) || zeros(0) || zeros(1)
 }
 
 /// The text without surrounding white space; a byte order mark counts as white space.
@@ -260,7 +261,7 @@ mod tests {
         let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         assert!(is_utf16(&little) && is_utf16(&big));
         assert!(is_utf16(&[&[0xff, 0xfe], little.as_slice()].concat()));
-        for other in [text.as_bytes(), "日本".as_bytes(), b"", b"\0", "\u{feff}{}".as_bytes()] {
+        for other in [text.as_bytes(), b"\xff\xfe bad utf8", "日本".as_bytes(), b"", b"\0", "\u{feff}{}".as_bytes()] {
             assert!(!is_utf16(other), "{other:?}");
         }
     }
