@@ -69,6 +69,8 @@ pub(super) fn fate(config: &Config, entry: &Entry) -> Fate {
         Entry::Model(_)
         | Entry::PermissionNotice(_)
         | Entry::IdleNotice(_)
+        | Entry::McpStartupTimeout(_)
+        | Entry::McpCallTimeout(_)
         | Entry::Retries(_)
         | Entry::RetryBase(_)
         | Entry::RetryCap(_)
