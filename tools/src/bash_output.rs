@@ -16,7 +16,7 @@ use sluice_harness::seam::process::running::Mark;
 use sluice_harness::seam::process::{Capture, End};
 use sluice_harness::tool::{BodyView, CallCard, CallFacts, CallKind, Content, Effect, Tool, ToolFailure};
 
-use crate::arguments::{one_line, schema, text_at};
+use crate::arguments::{flag_at, one_line, schema, text_at};
 use crate::bash::{joined, signal_name};
 use crate::failure;
 use crate::jobs::Jobs;
@@ -60,7 +60,8 @@ impl State {
             }
             Some(End::Signalled(number)) => Self { signal: Some(*number), ..plain("failed") },
             Some(End::TimedOut) => Self { timed_out: Some(true), ..plain("failed") },
-            Some(End::Cancelled | End::NotStarted(_)) => plain("killed"),
+            Some(End::NotStarted(_)) => plain("failed"),
+            Some(End::Cancelled) => plain("killed"),
         }
     }
 }
@@ -81,7 +82,11 @@ impl BashOutput {
         let end = job.running.end();
         let output = job.running.output(*read).await;
         let (stdout, after_stdout) = shown(output.stdout, end.is_none(), filter.as_ref());
-        let (stderr, after_stderr) = shown(output.stderr, end.is_none(), filter.as_ref());
+        let (mut stderr, after_stderr) = shown(output.stderr, end.is_none(), filter.as_ref());
+        if let Some(End::NotStarted(problem)) = &end {
+            // Whoever keeps the command found this out only after it had begun to start it.
+            stderr = joined(&stderr, &format!("the command could not be started: {problem}"));
+        }
         *read = Mark { stdout: read.stdout + after_stdout, stderr: read.stderr + after_stderr };
         let State { status, exit_code, signal, timed_out } = State::of(end.as_ref());
         let value = BashOutputValue { shell_id: id.to_owned(), status, exit_code, stdout, stderr, signal, timed_out };
@@ -190,7 +195,8 @@ impl Tool for BashOutput {
             ("killed", _, _) => "was stopped".to_owned(),
             (_, Some(code), _) => format!("has ended with exit code {code}"),
             (_, None, Some(signal)) => format!("was killed by signal {signal}{}", signal_name(signal)),
-            (_, None, None) => "ran into its time limit".to_owned(),
+            (_, None, None) if flag_at(value, "timedOut") => "ran into its time limit".to_owned(),
+            (_, None, None) => "did not start".to_owned(),
         };
         let text = match joined(text_at(value, "stdout"), text_at(value, "stderr")) {
             text if text.is_empty() => format!("{id} {state}. (no new output)"),

@@ -8,9 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sluice_harness::Fut;
+use sluice_harness::cancel::Cancel;
 use sluice_harness::ids::Seq;
 use sluice_harness::point::prompt::ContextMessage;
 use sluice_harness::seam::conversation::Conversation;
+use sluice_harness::seam::process::running::{Lasts, Mark, Output, Running};
+use sluice_harness::seam::process::{End, ProcessSpec, Processes, RunOutput, StartProblem};
 use sluice_tools::BashConfig;
 use sluice_tools::jobs::ShellEnded;
 
@@ -259,4 +263,52 @@ async fn r_434_a_foreground_time_limit_ends_a_tree_that_ignores_signals_and_give
     let done = world.call("Bash", &json!({"command": stubborn, "timeout": 1000})).await;
     assert_eq!(done.failure.as_deref(), Some("Command timed out after 1s\nbegun"));
     assert!(!runs(&world.path("child")));
+}
+
+/// A seam whose programs are found unable to start only after they were taken.
+struct StartsLate;
+
+struct NeverStarted;
+
+impl Running for NeverStarted {
+    fn end(&self) -> Option<End> {
+        Some(End::NotStarted(StartProblem::SandboxUnavailable { why: "nothing here confines".to_owned() }))
+    }
+
+    fn ended(&self) -> Fut<'_, End> {
+        Box::pin(async { self.end().unwrap() })
+    }
+
+    fn stop(&self) {}
+
+    fn output(&self, _: Mark) -> Fut<'_, Output> {
+        Box::pin(async { Output::default() })
+    }
+}
+
+impl Processes for StartsLate {
+    fn run<'a>(&'a self, _: ProcessSpec, _: &'a Cancel) -> Fut<'a, RunOutput> {
+        unreachable!("tools start their commands")
+    }
+
+    fn start<'a>(&'a self, _: ProcessSpec, _: Lasts) -> Fut<'a, Result<Box<dyn Running>, StartProblem>> {
+        Box::pin(async { Ok(Box::new(NeverStarted) as Box<dyn Running>) })
+    }
+}
+
+#[tokio::test]
+async fn r_412_a_shell_that_turns_out_not_to_start_says_why_in_the_fore_and_in_the_background() {
+    let mut world = World::new();
+    let inner = world.scene.context.child("inner").unwrap();
+    inner.provide::<dyn Processes>(Arc::new(StartsLate)).unwrap();
+    world.scene.context = inner;
+    let heard = Heard::in_world(&world);
+    let done = world.bash("true").await;
+    assert_eq!(done.code.as_deref(), Some("PROCESS_NOT_STARTED"), "{done:?}");
+    start(&world, "true").await.assert_fine();
+    let read = world.call("BashOutput", &json!({"bash_id": "bash_1"})).await;
+    assert_eq!(read.value.as_ref().unwrap()["status"], "failed");
+    assert!(read.text.contains("bash_1 did not start") && read.text.contains("nothing here confines"), "{}", read.text);
+    until("it is told", || !heard.texts().is_empty()).await;
+    assert!(heard.texts()[0].contains("nothing here confines"), "{:?}", heard.texts());
 }
