@@ -27,9 +27,10 @@ use sluice_harness::seam::live::LiveSink;
 use sluice_harness::seam::mcp::McpServers;
 use sluice_harness::seam::model::Model;
 use sluice_harness::seam::process::Processes;
+use sluice_harness::seam::sandbox::SandboxPolicy;
 use sluice_harness::seam::search::Search;
 use sluice_harness::seam::settings::Settings;
-use sluice_providers::files::LocalFiles;
+use sluice_providers::files::{FencedFiles, LocalFiles};
 use sluice_providers::host_files::LocalHostFiles;
 use sluice_providers::process::LocalProcesses;
 use sluice_providers::search::LocalSearch;
@@ -86,6 +87,8 @@ pub(crate) struct SessionPlan {
     pub(crate) idle_notice: Option<Duration>,
     /// The MCP servers.
     pub(crate) mcp: McpPlan,
+    /// What commands of the model are held back from; the session's own folders are filled in here.
+    pub(crate) sandbox: SandboxPolicy,
     pub(crate) limits: Limits,
     pub(crate) retry: RetryPolicy,
     pub(crate) system: SystemPrompt,
@@ -215,7 +218,14 @@ pub(crate) async fn open(
     let root = Context::root("session");
     let processes = Arc::new(LocalProcesses::warded_by(PathBuf::from(OURSELVES)));
     root.provide::<dyn Processes>(Arc::<LocalProcesses>::clone(&processes))?;
-    let files: Arc<dyn Files> = Arc::new(LocalFiles::new());
+    let policy = session_policy(&plan, &start_dir, &workspace_root, &home).await?;
+    findings.problems.extend(crate::sandbox::unenforced(&policy));
+    let local = LocalFiles::new();
+    let files: Arc<dyn Files> = if crate::sandbox::fences_files(&policy) {
+        Arc::new(FencedFiles::new(Arc::new(local), &policy))
+    } else {
+        Arc::new(local)
+    };
     root.provide::<dyn Files>(
         plan.files_over.as_ref().map_or_else(|| Arc::clone(&files), |over| over(files.clone(), &id)),
     )?;
@@ -224,7 +234,7 @@ pub(crate) async fn open(
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;
 
     let jobs = Arc::new(Jobs::default());
-    for tool in sluice_tools::builtin(bash_config(&plan, claude, Arc::clone(&jobs))) {
+    for tool in sluice_tools::builtin(bash_config(&plan, claude, policy, Arc::clone(&jobs))) {
         registry::register(&root, tool)?;
     }
     root.wrap(Rank::NORMAL, TimeoutPolicy)?;
@@ -334,10 +344,24 @@ fn reason(fault: &std::io::Error) -> String {
     }
 }
 
-fn bash_config(plan: &SessionPlan, claude: &claude_code::Discovery, jobs: Arc<Jobs>) -> BashConfig {
+/// The sandbox policy with this session's folders.
+async fn session_policy(plan: &SessionPlan, start: &Path, root: &Path, home: &Path) -> Result<SandboxPolicy, Fault> {
+    let (policy, home, start) = (plan.sandbox.clone(), home.to_owned(), start.to_owned());
+    let folders: Vec<PathBuf> = [root.to_owned()].into_iter().chain(plan.additional_dirs.iter().cloned()).collect();
+    tokio::task::spawn_blocking(move || crate::sandbox::of_session(policy, &home, &start, &folders))
+        .await
+        .map_err(|fault| Fault::internal(format!("the sandbox's folders could not be looked at: {fault}")))
+}
+
+fn bash_config(
+    plan: &SessionPlan,
+    claude: &claude_code::Discovery,
+    sandbox: SandboxPolicy,
+    jobs: Arc<Jobs>,
+) -> BashConfig {
     let set = claude.env.iter().map(|entry| (entry.name.clone(), entry.value.clone())).collect();
     let (without, preludes) = (plan.key_variables.clone(), Some(Arc::new(preludes) as sluice_tools::bash::Preludes));
-    BashConfig { without, set, preludes, jobs, ..BashConfig::default() }
+    BashConfig { without, set, preludes, jobs, sandbox }
 }
 
 /// What hooks left for the shell to read first, in the order of the hooks.

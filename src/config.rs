@@ -19,6 +19,7 @@ use std::time::Duration;
 use sluice_bridges::OnFailure;
 use sluice_harness::agent::{Limits, RetryPolicy};
 use sluice_harness::permission::Mode;
+use sluice_harness::seam::sandbox::SandboxMode;
 
 use crate::cli::SessionPlan;
 use crate::fault::Fault;
@@ -117,6 +118,10 @@ pub(crate) struct Config {
     pub(crate) permission_notice: Setting<Duration>,
     /// How long a session waits for a prompt before a person is called.
     pub(crate) idle_notice: Setting<Duration>,
+    /// What commands of the model may change.
+    pub(crate) sandbox_mode: Setting<SandboxMode>,
+    /// Whether they may reach the network.
+    pub(crate) sandbox_network: Setting<bool>,
     /// How many continuations hooks may force in a turn.
     pub(crate) max_continuations: Setting<u32>,
     /// How many parallel calls may be in flight.
@@ -188,6 +193,8 @@ impl Entry {
             Self::AnswerTimeout(_) => "permissions.answer_timeout",
             Self::PermissionNotice(_) => "notifications.permission_after",
             Self::IdleNotice(_) => "notifications.idle_after",
+            Self::SandboxMode(_) => "sandbox.mode",
+            Self::SandboxNetwork(_) => "sandbox.network",
             Self::MaxContinuations(_) => "limits.max_continuations",
             Self::ParallelCalls(_) => "limits.parallel_calls",
             Self::MaxOutputTokens(_) => "limits.max_output_tokens",
@@ -217,6 +224,8 @@ impl Config {
             answer_timeout: None,
             permission_notice: Setting::built_in(Duration::from_secs(6)),
             idle_notice: Setting::built_in(Duration::from_secs(60)),
+            sandbox_mode: Setting::built_in(SandboxMode::WorkspaceWrite),
+            sandbox_network: Setting::built_in(true),
             max_continuations: Setting::built_in(limits.max_continuations),
             parallel_calls: Setting::built_in(limits.parallel_calls),
             max_output_tokens: None,
@@ -239,6 +248,8 @@ impl Config {
             Entry::AnswerTimeout(value) => self.answer_timeout = Some(Setting { value, origin }),
             Entry::PermissionNotice(value) => self.permission_notice.set(value, origin),
             Entry::IdleNotice(value) => self.idle_notice.set(value, origin),
+            Entry::SandboxMode(value) => self.sandbox_mode.set(value, origin),
+            Entry::SandboxNetwork(value) => self.sandbox_network.set(value, origin),
             Entry::MaxContinuations(value) => self.max_continuations.set(value, origin),
             Entry::ParallelCalls(value) => self.parallel_calls.set(value, origin),
             Entry::MaxOutputTokens(value) => self.max_output_tokens = Some(Setting { value, origin }),

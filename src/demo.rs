@@ -18,6 +18,7 @@ use sluice_harness::log::Logged;
 use sluice_harness::log::event::{ContextAdded, PromptReceived, RewriteDispatch, ToolCall, ToolResult, UserMessage};
 use sluice_harness::permission::Mode;
 use sluice_harness::seam::live::Silent;
+use sluice_harness::seam::sandbox::{SandboxMode, SandboxPolicy};
 use sluice_providers::script::ScriptModel;
 
 use crate::compose::{self, Dialects, SessionPlan, SystemPrompt, Which};
@@ -85,6 +86,7 @@ fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
         dialects: Dialects { claude_code: true, codex: true },
         bridges,
         mcp: McpPlan::none(),
+        sandbox: SandboxPolicy { mode: SandboxMode::WorkspaceWrite, ..SandboxPolicy::off() },
         limits: Limits::default(),
         retry: RetryPolicy::default(),
         system: SystemPrompt::default(),

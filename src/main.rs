@@ -17,6 +17,7 @@ mod models;
 mod output;
 mod plan;
 mod run;
+mod sandbox;
 mod sessions;
 mod signals;
 mod state;

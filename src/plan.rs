@@ -134,6 +134,7 @@ pub(crate) fn session(
         bridges,
         idle_notice: (attendance == Attendance::Attended).then_some(config.idle_notice.value),
         mcp,
+        sandbox: crate::sandbox::policy(environment, &config),
         limits: config.limits(flags),
         retry: config.retry(),
         system: SystemPrompt { instead: flags.system_prompt.clone(), append: flags.append_system_prompt.clone() },

@@ -107,9 +107,11 @@ fn the_version_is_said() {
 #[test]
 fn unknown_commands_and_flags_are_exit_2_and_touch_nothing() {
     let place = Place::new();
-    for (line, named) in
-        [(&["doctor"][..], "doctor"), (&["run", "hi", "--sandbox", "off"], "--sandbox"), (&["hooks", "check"], "check")]
-    {
+    for (line, named) in [
+        (&["doctor"][..], "doctor"),
+        (&["run", "hi", "--sandbox", "loose"], "--sandbox"),
+        (&["hooks", "check"], "check"),
+    ] {
         let said = place.run(line);
         assert_eq!((said.exit, said.out.as_str()), (2, ""), "{line:?}");
         assert!(said.err.contains(named), "{line:?}: {}", said.err);
@@ -125,7 +127,7 @@ fn an_unknown_key_of_the_configuration_is_exit_2_with_file_line_and_the_nearest_
         assert_eq!(
             said.err,
             "sluice: /home/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?\n  \
-             correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, mcp, providers\n",
+             correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers\n",
             "{line:?}"
         );
     }

@@ -15,6 +15,7 @@ use crate::context::{Lease, Seam};
 use crate::json::{Json, JsonObject};
 use crate::point::prompt::ContextMessage;
 use crate::scene::{Scene, SessionFacts};
+use crate::seam::sandbox::SandboxMode;
 
 /// What a model reads of a result.
 pub type Content = Vec<Block>;
@@ -55,6 +56,19 @@ pub struct CallFacts {
     pub paths: Vec<(PathBuf, Access)>,
     /// What kind of effect it has at all.
     pub effect: Effect,
+    /// That it wants to leave the sandbox, for this one call.
+    pub escalation: Option<Escalation>,
+}
+
+/// A wish to run with less of a sandbox than the session has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Escalation {
+    /// The mode it wants.
+    pub to: SandboxMode,
+    /// Why, in the model's words.
+    pub justification: String,
+    /// Whether the user asked for the sandbox by name.
+    pub required: bool,
 }
 
 /// What is done to a file.

@@ -18,6 +18,7 @@ pub mod mcp;
 mod off_thread;
 pub mod openai;
 pub mod process;
+pub mod sandbox;
 pub mod script;
 pub mod search;
 pub mod secret;

@@ -20,7 +20,7 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 
 fn fenced(mode: SandboxMode, writable: &[&Path]) -> FencedFiles {
     let writable = writable.iter().map(PathBuf::from).collect();
-    FencedFiles::new(Arc::new(LocalFiles::new()), &SandboxPolicy { mode, writable, network: false, required: false })
+    FencedFiles::new(Arc::new(LocalFiles::new()), &SandboxPolicy { mode, writable, ..SandboxPolicy::off() })
 }
 
 /// A folder that may be written, `inside`, beside one that may not, `outside`, which has a file.

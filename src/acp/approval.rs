@@ -204,7 +204,7 @@ mod tests {
         let bash = r#"{"command":"rm *.o"}"#;
         assert_eq!(rule("Bash", bash, AskOrigin::Mode).as_deref(), Some(r"Bash(rm \*.o)"));
         assert_eq!(rule("Write", r#"{"file_path":"/w/f"}"#, AskOrigin::Mode).as_deref(), Some("Write"));
-        for origin in [AskOrigin::Rule, AskOrigin::Hook, AskOrigin::Plan] {
+        for origin in [AskOrigin::Rule, AskOrigin::Hook, AskOrigin::Plan, AskOrigin::Escalation] {
             assert_eq!(rule("Bash", bash, origin), None);
         }
     }

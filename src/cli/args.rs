@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sluice_harness::seam::sandbox::SandboxMode;
 
 /// The names of the commands: what the first word may be for `-p` not to mean `run`.
 pub(super) const COMMANDS: &[&str] = &["acp", "run", "demo", "sessions", "models", "hooks", "help"];
@@ -197,6 +198,12 @@ pub(super) struct SessionFlags {
     /// Accept all that the repository brings for this run: hooks, allow rules, env, mode, MCP servers
     #[arg(long)]
     pub(super) trust_workspace: bool,
+    /// What commands of the model may change: read-only, workspace-write or off; required once it is named
+    #[arg(long, value_name = "MODE")]
+    pub(super) sandbox: Option<SandboxMode>,
+    /// Whether commands of the model may reach the network
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    pub(super) network: Option<Switch>,
     /// Accept the repository's hooks for this run
     #[arg(long, conflicts_with = "no_hooks")]
     pub(super) trust_hooks: bool,
@@ -209,6 +216,15 @@ pub(super) struct SessionFlags {
     /// More diagnostics; repeat for still more
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
     pub(super) verbose: u8,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    /// On
+    On,
+    /// Off
+    Off,
 }
 
 /// What `run` writes to stdout.

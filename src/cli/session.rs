@@ -8,7 +8,7 @@ use std::time::Duration;
 use sluice_bridges::{SettingSources, TrustDecision};
 use sluice_harness::permission::{Mode, Rule};
 
-use super::args::SessionFlags;
+use super::args::{SessionFlags, Switch};
 use super::rules::rules;
 use crate::config::{Entry, Origin};
 use crate::fault::Fault;
@@ -92,6 +92,12 @@ pub(super) fn plan(flags: SessionFlags) -> Result<SessionPlan, Fault> {
     }
     if let Some(limit) = flags.max_output_tokens {
         overrides.push((Entry::MaxOutputTokens(limit), Origin::Flag("--max-output-tokens")));
+    }
+    if let Some(mode) = flags.sandbox {
+        overrides.push((Entry::SandboxMode(mode), Origin::Flag("--sandbox")));
+    }
+    if let Some(switch) = flags.network {
+        overrides.push((Entry::SandboxNetwork(switch == Switch::On), Origin::Flag("--network")));
     }
     let trust = match (flags.trust_workspace, flags.trust_hooks) {
         (true, _) => TrustDecision::TrustAll,

@@ -245,7 +245,8 @@ fn all_of_the_repository_is_accepted_with_its_hooks_or_without_them() {
 #[test]
 fn what_is_not_known_is_refused_by_name() {
     for (line, named) in [
-        (&["run", "hi", "--sandbox", "off"][..], "--sandbox"),
+        (&["run", "hi", "--sandbox", "loose"][..], "--sandbox"),
+        (&["run", "hi", "--network", "maybe"], "--network"),
         (&["run", "hi", "--fork"], "--fork"),
         (&["run", "hi", "--trace-wire", "f"], "--trace-wire"),
         (&["hooks", "check"], "check"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sluice_bridges::OnFailure;
 use sluice_harness::permission::Mode;
+use sluice_harness::seam::sandbox::SandboxMode;
 
 /// One key with its value, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,10 @@ pub(crate) enum Entry {
     PermissionNotice(Duration),
     /// `notifications.idle_after`.
     IdleNotice(Duration),
+    /// `sandbox.mode`.
+    SandboxMode(SandboxMode),
+    /// `sandbox.network`.
+    SandboxNetwork(bool),
     /// `limits.max_continuations`.
     MaxContinuations(u32),
     /// `limits.parallel_calls`.
@@ -296,6 +301,30 @@ pub(crate) const KEYS: &[Key<Entry>] = &[
         variable: Some("SLUICE_NOTIFY_IDLE_AFTER"),
         takes: Takes::Seconds(Entry::IdleNotice),
         meaning: "how many seconds an editor's session waits for a prompt before the Notification hooks run (default: 60)",
+    },
+    Key {
+        table: "sandbox",
+        name: "mode",
+        variable: Some("SLUICE_SANDBOX"),
+        takes: Takes::Word {
+            words: &["read-only", "workspace-write", "off"],
+            make: |word| word.parse().ok().map(Entry::SandboxMode),
+        },
+        meaning: "what commands of the model may change; required once it is named (default: workspace-write, as far as the kernel can)",
+    },
+    Key {
+        table: "sandbox",
+        name: "network",
+        variable: Some("SLUICE_NETWORK"),
+        takes: Takes::Word {
+            words: &["on", "off"],
+            make: |word| match word {
+                "on" => Some(Entry::SandboxNetwork(true)),
+                "off" => Some(Entry::SandboxNetwork(false)),
+                _ => None,
+            },
+        },
+        meaning: "whether commands of the model may reach the network (default: on)",
     },
     Key {
         table: "limits",

@@ -164,7 +164,7 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
         "# mine\nmodle = \"a/b\"\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
     );
     refused(
         "[hooks]\ncodex = true\nclaude-code = true\n",
@@ -176,13 +176,13 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
         "parallel_calls = 2\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 1: the key `parallel_calls` is unknown; did you mean `limits.parallel_calls`?
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
     );
     refused(
         "[colours]\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 1: the key `colours` is unknown
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
     );
     refused(
         "[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n",
@@ -394,7 +394,7 @@ fn a_wrong_variable_is_an_error_that_names_it() {
 #[test]
 fn every_key_is_named_as_its_entry_is_and_is_documented() {
     for key in key::KEYS {
-        let entry = ["x", "true", "1", "continue", "default"]
+        let entry = ["x", "true", "1", "continue", "default", "off"]
             .into_iter()
             .find_map(|text| key.takes.read_variable(text).ok())
             .unwrap();

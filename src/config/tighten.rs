@@ -64,6 +64,14 @@ pub(super) fn fate(config: &Config, entry: &Entry) -> Fate {
             let now = config.max_output_tokens.as_ref().map(|setting| setting.value);
             lower(now.is_none_or(|now| *limit < now), now == Some(*limit))
         }
+        Entry::SandboxMode(mode) => {
+            let now = config.sandbox_mode.value;
+            lower(*mode < now, *mode == now)
+        }
+        Entry::SandboxNetwork(on) => {
+            let now = config.sandbox_network.value;
+            lower(!on && now, *on == now)
+        }
         Entry::ClaudeCodeHooks(on) => lower(false, *on == config.claude_code_hooks.value),
         Entry::CodexHooks(on) => lower(false, *on == config.codex_hooks.value),
         Entry::Model(_)

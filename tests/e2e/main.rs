@@ -26,6 +26,7 @@ mod orphans;
 mod pipeline;
 mod place;
 mod record;
+mod sandbox;
 mod server;
 mod signals;
 mod stdin;

@@ -47,7 +47,15 @@ impl Done {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let root = TempDir::with_prefix("sluice-e2e-").unwrap();
+        Self::at(TempDir::with_prefix("sluice-e2e-").unwrap())
+    }
+
+    /// A place that lies in no temporary folder, which a sandbox would leave open.
+    pub(crate) fn out_of_temp() -> Self {
+        Self::at(TempDir::with_prefix_in("sluice-e2e-", env!("CARGO_TARGET_TMPDIR")).unwrap())
+    }
+
+    fn at(root: TempDir) -> Self {
         for folder in ["home", "work", "state", "tmp"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }

@@ -5,6 +5,7 @@
 //! business of [`jobs`](crate::jobs). Time limits, process groups and captures are the process seam's.
 
 mod launch;
+mod sandbox;
 mod script;
 mod words;
 
@@ -98,6 +99,8 @@ struct BashValue {
     timed_out: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     background_task_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
 }
 
 impl Bash {
@@ -136,7 +139,7 @@ impl Bash {
             };
             move_to(scene, folder);
         }
-        value_of(end, &output, &note, body)
+        value_of(end, &output, &note, body, &self.policy(body))
     }
 
     async fn run_in_background(&self, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
@@ -146,6 +149,15 @@ impl Bash {
         let id = jobs.adopt(body.scene(), text_at(body.input(), "command"), running)?;
         let value = BashValue { stderr: note, background_task_id: Some(id), ..BashValue::default() };
         Json::of(&value).map_err(|fault| failure::of_value(&fault))
+    }
+
+    /// The policy for this call.
+    fn policy(&self, body: &BodyView<'_>) -> SandboxPolicy {
+        let mut policy = sandbox::wish(body.input(), &self.config.sandbox)
+            .map_or_else(|| self.config.sandbox.clone(), |wish| sandbox::widened(&self.config.sandbox, wish.to));
+        // Folders that were added to the session since it began.
+        policy.writable.extend(body.scene().session.permissions.directories().iter().cloned());
+        policy
     }
 }
 
@@ -158,7 +170,13 @@ fn move_to(scene: Scene<'_>, folder: PathBuf) {
     scene.session.set_cwd(folder);
 }
 
-fn value_of(end: End, output: &Output, note: &str, body: &BodyView<'_>) -> Result<Json, ToolFailure> {
+fn value_of(
+    end: End,
+    output: &Output,
+    note: &str,
+    body: &BodyView<'_>,
+    policy: &SandboxPolicy,
+) -> Result<Json, ToolFailure> {
     // Exact, final line ends too: one of the hook dialects shows them.
     let stdout = output.stdout.text();
     let stderr = match (output.stderr.text(), note) {
@@ -182,6 +200,8 @@ fn value_of(end: End, output: &Output, note: &str, body: &BodyView<'_>) -> Resul
         }
         End::NotStarted(problem) => return Err(launch::not_started(&problem)),
     }
+    let failed = exit_code.is_some() || signal.is_some();
+    let sandbox = if failed { sandbox::marker(policy, &[&stdout, &stderr]) } else { None };
     let value = BashValue {
         stdout,
         stderr,
@@ -189,6 +209,7 @@ fn value_of(end: End, output: &Output, note: &str, body: &BodyView<'_>) -> Resul
         exit_code,
         signal,
         timed_out,
+        sandbox,
         ..BashValue::default()
     };
     Json::of(&value).map_err(|fault| failure::of_value(&fault))
@@ -220,8 +241,12 @@ impl ReportFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         // Without the folder the shell's report fails silently, and the current folder stays as it is.
         let _ = tokio::fs::create_dir_all(state_dir).await;
+        let folder = tokio::fs::canonicalize(state_dir).await.unwrap_or_else(|_| state_dir.to_owned());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self(state_dir.join(format!("shell-folder-{}-{number}", std::process::id())))
+        let file = folder.join(format!("shell-folder-{}-{number}", std::process::id()));
+        // In a sandbox this file alone may be written there, so it must be there first.
+        let _ = tokio::fs::write(&file, script::UNWRITTEN).await;
+        Self(file)
     }
 
     async fn take(&self) -> Option<Vec<u8>> {
@@ -246,7 +271,7 @@ impl Tool for Bash {
     }
 
     fn parameters(&self) -> Json {
-        schema(&json!({
+        let mut parameters = json!({
             "type": "object",
             "properties": {
                 "command": {"type": "string", "description": "The command line, for bash."},
@@ -255,7 +280,11 @@ impl Tool for Bash {
                 "run_in_background": {"type": "boolean", "description": "Do not wait for its end; read it with BashOutput."}
             },
             "required": ["command"]
-        }))
+        });
+        if let Some(properties) = parameters.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+            properties.extend(sandbox::parameters(&self.config.sandbox));
+        }
+        schema(&parameters)
     }
 
     fn output(&self) -> Json {
@@ -270,7 +299,8 @@ impl Tool for Bash {
                 "exitCode": {"type": "integer", "description": "Only when it is not zero."},
                 "signal": {"type": "integer", "description": "Only when a signal ended the shell."},
                 "timedOut": {"type": "boolean", "description": "Only when the time limit passed."},
-                "backgroundTaskId": {"type": "string", "description": "Only of a command in the background: its id."}
+                "backgroundTaskId": {"type": "string", "description": "Only of a command in the background: its id."},
+                "sandbox": {"type": "string", "description": "Only when the sandbox may be what made it fail."}
             },
             "required": ["stdout", "stderr", "interrupted"]
         }))
@@ -282,6 +312,7 @@ impl Tool for Bash {
         if command.contains('\0') {
             return Err("command contains a NUL byte, which no shell accepts; remove it".to_owned());
         }
+        sandbox::check(&arguments, &self.config.sandbox)?;
         match arguments.get("timeout").and_then(|value| value.view().as_f64()) {
             Some(limit) if limit > LONGEST_TIME_LIMIT_MS as f64 => {
                 Err(format!("timeout is {limit} ms, the limit is {LONGEST_TIME_LIMIT_MS} ms; give at most that"))
@@ -294,7 +325,12 @@ impl Tool for Bash {
     }
 
     fn facts(&self, input: &Json) -> CallFacts {
-        CallFacts { command: input.str_at("command").map(str::to_owned), paths: Vec::new(), effect: Effect::Anything }
+        CallFacts {
+            command: input.str_at("command").map(str::to_owned),
+            paths: Vec::new(),
+            effect: Effect::Anything,
+            escalation: sandbox::wish(input, &self.config.sandbox),
+        }
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {

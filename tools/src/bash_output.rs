@@ -180,7 +180,7 @@ impl Tool for BashOutput {
     }
 
     fn facts(&self, _input: &Json) -> CallFacts {
-        CallFacts { command: None, paths: Vec::new(), effect: Effect::Reads }
+        CallFacts { effect: Effect::Reads, ..CallFacts::default() }
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {

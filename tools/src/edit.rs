@@ -111,9 +111,9 @@ impl Tool for Edit {
 
     fn facts(&self, input: &Json) -> CallFacts {
         CallFacts {
-            command: None,
             paths: path_at(input, "file_path").map(|path| (path, Access::Write)).into_iter().collect(),
             effect: Effect::Edits,
+            ..CallFacts::default()
         }
     }
 

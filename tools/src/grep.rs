@@ -271,9 +271,9 @@ impl Tool for Grep {
 
     fn facts(&self, input: &Json) -> CallFacts {
         CallFacts {
-            command: None,
             paths: path_at(input, "path").map(|path| (path, Access::Read)).into_iter().collect(),
             effect: Effect::Reads,
+            ..CallFacts::default()
         }
     }
 

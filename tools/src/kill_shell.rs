@@ -77,7 +77,7 @@ impl Tool for KillShell {
     }
 
     fn facts(&self, _input: &Json) -> CallFacts {
-        CallFacts { command: None, paths: Vec::new(), effect: Effect::Session }
+        CallFacts { effect: Effect::Session, ..CallFacts::default() }
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {

@@ -141,9 +141,9 @@ impl Tool for NotebookEdit {
 
     fn facts(&self, input: &Json) -> CallFacts {
         CallFacts {
-            command: None,
             paths: path_at(input, PATH).map(|path| (path, Access::Write)).into_iter().collect(),
             effect: Effect::Edits,
+            ..CallFacts::default()
         }
     }
 

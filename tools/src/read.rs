@@ -224,9 +224,9 @@ impl Tool for Read {
 
     fn facts(&self, input: &Json) -> CallFacts {
         CallFacts {
-            command: None,
             paths: path_at(input, "file_path").map(|path| (path, Access::Read)).into_iter().collect(),
             effect: Effect::Reads,
+            ..CallFacts::default()
         }
     }
 

@@ -150,7 +150,7 @@ impl Tool for TodoWrite {
     }
 
     fn facts(&self, _input: &Json) -> CallFacts {
-        CallFacts { command: None, paths: Vec::new(), effect: Effect::Session }
+        CallFacts { effect: Effect::Session, ..CallFacts::default() }
     }
 
     fn execute<'a>(&'a self, body: BodyView<'a>) -> Fut<'a, Result<Json, ToolFailure>> {

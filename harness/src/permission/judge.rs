@@ -8,7 +8,7 @@ use super::read_only::{self, Guarding, Verdict};
 use super::rule::Specifier;
 use super::store::{RuleEntry, RuleSet};
 use crate::point::tools::{AskOrigin, DeniedBy};
-use crate::tool::{Access, Effect};
+use crate::tool::{Access, Effect, Escalation};
 
 /// Folders and files of the workspace that steer tools, hooks or this program: edits of them ask in every mode that
 /// asks at all.
@@ -98,6 +98,11 @@ pub(super) fn judge(mode: Mode, rules: &RuleSet, call: &Call<'_>, place: &Place<
     if let Some(reason) = denial(rules, call, place) {
         return Judgement::Deny { reason, by: DeniedBy::Rule };
     }
+    if let Some(wish) = &call.facts.escalation
+        && (mode != Mode::BypassPermissions || wish.required)
+    {
+        return escalation(mode, wish);
+    }
     if rules.of(Behaviour::Ask).any(|entry| matching::strictly(entry, call, place)) {
         return ask(mode, call, AskOrigin::Rule);
     }
@@ -139,6 +144,19 @@ fn ask(mode: Mode, call: &Call<'_>, origin: AskOrigin) -> Judgement {
         format!("Permission to use {tool} was requested but has not been granted.")
     };
     Judgement::Ask { reason: Some(reason), origin }
+}
+
+/// A question that no rule and no hook answers: whether a call may leave the sandbox.
+fn escalation(mode: Mode, wish: &Escalation) -> Judgement {
+    if mode == Mode::DontAsk {
+        let reason = format!(
+            "The sandbox was not widened to `{}`: a person must let that, and mode `dontAsk` asks nobody.",
+            wish.to
+        );
+        return Judgement::Deny { reason, by: DeniedBy::Mode };
+    }
+    let reason = format!("escalate sandbox to {}: {}", wish.to, wish.justification);
+    Judgement::Ask { reason: Some(reason), origin: AskOrigin::Escalation }
 }
 
 /// The allow rule that covers the call, or those that cover the parts of its command line.

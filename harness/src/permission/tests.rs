@@ -60,6 +60,7 @@ pub(super) fn word(judgement: &Judgement) -> &'static str {
         Judgement::Ask { origin: AskOrigin::Rule, .. } => "ask-rule",
         Judgement::Ask { origin: AskOrigin::Plan, .. } => "ask-plan",
         Judgement::Ask { origin: AskOrigin::Hook, .. } => "ask-hook",
+        Judgement::Ask { origin: AskOrigin::Escalation, .. } => "ask-escalation",
         Judgement::Deny { by: DeniedBy::Rule, .. } => "deny-rule",
         Judgement::Deny { by: DeniedBy::Mode, .. } => "deny-mode",
         Judgement::Deny { .. } => "deny-other",

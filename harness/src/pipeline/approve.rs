@@ -105,7 +105,7 @@ fn unavailable(name: &str, reason: Option<String>, origin: AskOrigin) -> Reason 
     let nobody = "no approval channel is available";
     match (reason, origin) {
         (Some(text), AskOrigin::Hook) => Reason::verbatim(DeniedBy::NobodyToAsk, text),
-        (Some(text), AskOrigin::Mode | AskOrigin::Plan | AskOrigin::Rule) => {
+        (Some(text), AskOrigin::Mode | AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Escalation) => {
             Reason::new(DeniedBy::NobodyToAsk, format!("{text} (tool \"{name}\" requires approval, but {nobody})"))
         }
         (None, _) => Reason::new(DeniedBy::NobodyToAsk, format!("tool \"{name}\" requires approval, but {nobody}")),

@@ -307,6 +307,7 @@ impl Recorder<'_> {
                     AskOrigin::Plan => "plan",
                     AskOrigin::Rule => "rule",
                     AskOrigin::Hook => "hook",
+                    AskOrigin::Escalation => "escalation",
                 };
                 self.write("pre-execute", owner, "ask", reason.as_deref(), began);
             }

@@ -88,6 +88,8 @@ pub enum AskOrigin {
     Rule,
     /// A hook.
     Hook,
+    /// The call itself: it wants to leave the sandbox. A person alone answers.
+    Escalation,
 }
 
 /// An allowance: of the call as it is, or through the permit of a substituted call.

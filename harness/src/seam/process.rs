@@ -14,6 +14,8 @@ pub mod running;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Fut;
 use crate::cancel::Cancel;
 use crate::seam::sandbox::SandboxPolicy;
@@ -30,7 +32,7 @@ pub enum Owner {
 }
 
 /// What a command that the model proposes is confined by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The policy for this call.
     pub policy: SandboxPolicy,

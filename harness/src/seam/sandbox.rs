@@ -7,8 +7,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// How much a command that the model proposes may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
     /// Nothing but what a process needs to run, such as `/dev/null`.
     ReadOnly,
@@ -47,16 +50,28 @@ impl FromStr for SandboxMode {
 }
 
 /// A session's policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// How much may be changed.
     pub mode: SandboxMode,
-    /// Folders below which [`SandboxMode::WorkspaceWrite`] may write; absolute, not necessarily there.
+    /// Folders and files that [`SandboxMode::WorkspaceWrite`] may write, with all that is below; absolute and free of
+    /// symbolic links when the session begins, not necessarily there. One that a link leads to later is not followed.
     pub writable: Vec<PathBuf>,
+    /// What stays as it is also below a writable folder; absolute and free of symbolic links.
+    pub protected: Vec<PathBuf>,
     /// Whether commands may reach the network.
     pub network: bool,
-    /// Whether nothing may run where the policy cannot be enforced whole.
-    pub required: bool,
+    /// What was asked for by name: where it cannot be enforced, nothing runs.
+    pub required: Required,
+}
+
+/// Which parts of a policy must be enforced for anything to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Required {
+    /// That of [`SandboxPolicy::mode`].
+    pub mode: bool,
+    /// That of [`SandboxPolicy::network`].
+    pub network: bool,
 }
 
 impl Default for SandboxPolicy {
@@ -69,7 +84,19 @@ impl SandboxPolicy {
     /// The policy that asks for nothing: what a session without a sandbox has.
     #[must_use]
     pub fn off() -> Self {
-        Self { mode: SandboxMode::Off, writable: Vec::new(), network: true, required: false }
+        Self {
+            mode: SandboxMode::Off,
+            writable: Vec::new(),
+            protected: Vec::new(),
+            network: true,
+            required: Required::default(),
+        }
+    }
+
+    /// Whether nothing may run without a confinement.
+    #[must_use]
+    pub fn must_confine(&self) -> bool {
+        (self.required.mode && self.mode != SandboxMode::Off) || (self.required.network && !self.network)
     }
 
     /// Whether a command is held back from anything at all.

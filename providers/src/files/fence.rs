@@ -21,6 +21,8 @@ pub(super) struct Fence {
     mode: SandboxMode,
     /// Links resolved.
     writable: Vec<PathBuf>,
+    /// Left as it is also below those; free of links.
+    protected: Vec<PathBuf>,
 }
 
 impl Fence {
@@ -29,7 +31,10 @@ impl Fence {
         let inside = match self.mode {
             SandboxMode::Off => true,
             SandboxMode::ReadOnly => false,
-            SandboxMode::WorkspaceWrite => self.writable.iter().any(|folder| target(key).starts_with(folder)),
+            SandboxMode::WorkspaceWrite => {
+                let below = |folders: &[PathBuf]| folders.iter().any(|folder| target(key).starts_with(folder));
+                below(&self.writable) && !below(&self.protected)
+            }
         };
         if inside {
             return Ok(());
@@ -53,7 +58,7 @@ impl FencedFiles {
     #[must_use]
     pub fn new(inner: Arc<LocalFiles>, policy: &SandboxPolicy) -> Self {
         let writable = policy.writable.iter().map(|folder| real_path(folder)).collect();
-        Self { inner, fence: Arc::new(Fence { mode: policy.mode, writable }) }
+        Self { inner, fence: Arc::new(Fence { mode: policy.mode, writable, protected: policy.protected.clone() }) }
     }
 }
 

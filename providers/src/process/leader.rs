@@ -41,15 +41,13 @@ pub(super) async fn start(
     input: Input,
     warden: Option<&Arc<PathBuf>>,
 ) -> Result<Leader, StartProblem> {
-    let warden = match &spec.owner {
-        Owner::User => None,
-        Owner::Model(confinement)
-            if warden.is_none() && confinement.policy.required && confinement.policy.confines() =>
-        {
+    let (warden, confinement) = match (&spec.owner, warden) {
+        (Owner::User, _) => (None, None),
+        (Owner::Model(confinement), None) if confinement.policy.must_confine() => {
             let why = "commands cannot be confined in this program: it has no warden".to_owned();
             return Err(StartProblem::SandboxUnavailable { why });
         }
-        Owner::Model(_) => warden.map(Arc::clone),
+        (Owner::Model(confinement), warden) => (warden.map(Arc::clone), Some(confinement.clone())),
     };
     let name = lookup::given_name(&spec.program);
     let lost = || StartProblem::System { program: name.clone(), why: "its start was interrupted".to_owned() };
@@ -57,7 +55,7 @@ pub(super) async fn start(
     let grace_ms = u64::try_from(spec.grace.as_millis()).unwrap_or(u64::MAX);
     let prepared = off_thread::run(&Cancel::new(), move |_| lookup::prepare(&spec)).await.map_err(|_| lost())??;
     let Prepared { launch, env } = prepared;
-    let Some(warden) = warden else {
+    let (Some(warden), Some(confinement)) = (warden, confinement) else {
         return match spawn::spawn(&launch, &cwd, &env, input, Role::Program).await {
             Ok(child) => Ok(Leader { child, ward: None }),
             Err(fault) => Err(explained(Arc::new(launch), fault).await),
@@ -67,7 +65,13 @@ pub(super) async fn start(
         program: name.clone(),
         why: format!("its warden could not be started: {}", lookup::words(&fault)),
     };
-    let orders = Orders { path: launch.path.clone(), name: launch.name.clone(), args: launch.args.clone(), grace_ms };
+    let orders = Orders {
+        path: launch.path.clone(),
+        name: launch.name.clone(),
+        args: launch.args.clone(),
+        confinement,
+        grace_ms,
+    };
     let (socket, theirs) = pair().map_err(system)?;
     let args = vec![crate::warden::WORD.to_owned(), std::os::fd::AsRawFd::as_raw_fd(&theirs).to_string()];
     let own = Launch { path: warden.to_path_buf(), name: "sluice".into(), args };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sluice_harness::seam::process::Confinement;
 
 /// What a warden is to start. Folder, environment and the three streams are its own, which the command inherits.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,6 +18,8 @@ pub(crate) struct Orders {
     pub(crate) name: OsString,
     /// Its arguments.
     pub(crate) args: Vec<String>,
+    /// What it is confined by.
+    pub(crate) confinement: Confinement,
     /// How long after TERM everything is killed, in milliseconds.
     pub(crate) grace_ms: u64,
 }

@@ -19,6 +19,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
 use super::channel::{Orders, Report};
+use crate::sandbox::Cage;
 
 /// The socket with this number, if there is one; nobody that we start inherits it.
 pub(super) fn inherited_socket(number: RawFd) -> Option<OwnedFd> {
@@ -37,8 +38,12 @@ pub(super) fn inherited_socket(number: RawFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Starts the command in a session of its own. It dies with us.
+/// What the child answers when it could not be confined: a number that no `exec` gives.
+const NOT_CONFINED: rustix::io::Errno = rustix::io::Errno::NOTRECOVERABLE;
+
+/// Starts the command in a session of its own, confined. It dies with us.
 pub(super) fn start(orders: &Orders) -> Result<Pid, Report> {
+    let mut cage = Cage::of(&orders.confinement).map_err(|why| Report::Unconfined { why })?;
     let mut command = Command::new(&orders.path);
     command.arg0(&orders.name).args(&orders.args);
     let warden = rustix::process::getpid();
@@ -51,11 +56,15 @@ pub(super) fn start(orders: &Orders) -> Result<Pid, Report> {
             if rustix::process::getppid() != Some(warden) {
                 return Err(io::Error::from(rustix::io::Errno::SRCH));
             }
-            Ok(())
+            cage.enter().map_err(|_| io::Error::from(NOT_CONFINED))
         });
     }
     match command.spawn() {
         Ok(child) => Ok(Pid::from_child(&child)),
+        Err(fault) if fault.raw_os_error() == Some(NOT_CONFINED.raw_os_error()) => {
+            let why = "the kernel did not put the sandbox in force, so the command did not run".to_owned();
+            Err(Report::Unconfined { why })
+        }
         Err(fault) => Err(Report::NotStarted { errno: fault.raw_os_error().unwrap_or_default() }),
     }
 }

@@ -182,8 +182,7 @@ async fn the_fenced_files_behind_an_editor_pass_the_suite_and_keep_it_in() {
     let policy = |folder: &Path| SandboxPolicy {
         mode: SandboxMode::WorkspaceWrite,
         writable: vec![folder.join("in")],
-        network: false,
-        required: false,
+        ..SandboxPolicy::off()
     };
     let fenced =
         |folder: &Path| -> Arc<dyn Files> { Arc::new(FencedFiles::new(Arc::new(LocalFiles::new()), &policy(folder))) };

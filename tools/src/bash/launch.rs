@@ -80,7 +80,10 @@ impl Bash {
             Spill { folder: session.state_dir.join("tool-results"), stem: "bash".to_owned(), limit: LONGEST_FILE };
         ProcessSpec {
             program: Program::Shell { shell: self.shell.to_owned(), line },
-            owner: Owner::Model(Confinement { policy: self.config.sandbox.clone(), files: Vec::new() }),
+            owner: Owner::Model(Confinement {
+                policy: self.policy(body),
+                files: report.map(Path::to_owned).into_iter().collect(),
+            }),
             cwd: cwd.to_owned(),
             environment: Environment { without: self.config.without.clone(), set },
             stdin,
@@ -98,5 +101,8 @@ fn deadline(body: &BodyView<'_>) -> Option<Duration> {
 }
 
 pub(super) fn not_started(problem: &StartProblem) -> ToolFailure {
+    if let StartProblem::SandboxUnavailable { why } = problem {
+        return ToolFailure::coded("SandboxError", "SANDBOX_UNAVAILABLE", why.clone());
+    }
     ToolFailure::coded("ProcessError", "PROCESS_NOT_STARTED", format!("the command could not be started: {problem}"))
 }

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The variable that carries the command.
 pub(super) const COMMAND_VARIABLE: &str = "SLUICE_COMMAND";
 
+/// What the report's file holds before it is written: no report.
+pub(super) const UNWRITTEN: &str = "-";
+
 /// Longer texts do not travel in a variable: below the 128 KiB that Linux allows one entry of the environment.
 const LONGEST_IN_VARIABLE: usize = 120_000;
 

@@ -29,10 +29,8 @@ pub(super) fn failure(input: &Json, value: &Json) -> Option<String> {
     } else {
         format!("Exit code {}", number("exitCode").filter(|code| *code != 0)?)
     };
-    Some(match output(value) {
-        text if text.is_empty() => head,
-        text => format!("{head}\n{text}"),
-    })
+    let text = joined(&output(value), text_at(value, "sandbox"));
+    Some(if text.is_empty() { head } else { format!("{head}\n{text}") })
 }
 
 fn output(value: &Json) -> String {

@@ -11,7 +11,7 @@ use sluice_providers::files::{FencedFiles, LocalFiles};
 use crate::world::World;
 
 fn fenced(world: &World, mode: SandboxMode, writable: Vec<PathBuf>) {
-    let policy = SandboxPolicy { mode, writable, network: false, required: false };
+    let policy = SandboxPolicy { mode, writable, ..SandboxPolicy::off() };
     let files: Arc<dyn Files> = Arc::new(FencedFiles::new(Arc::new(LocalFiles::new()), &policy));
     world.scene.context.provide(files).unwrap();
 }

@@ -2,6 +2,7 @@
 
 use sluice_harness::Fut;
 use sluice_harness::point::approval::{Approval, ApprovalView};
+use sluice_harness::point::tools::AskOrigin;
 use sluice_harness::point::{Listener, ListenerFault, Next};
 use sluice_harness::scene::{StopCause, StopKind};
 use sluice_harness::seam::approval::{ApprovalOutcome, Rejecter};
@@ -68,6 +69,8 @@ impl Bridge {
                 }
                 Ok(ApprovalOutcome::Rejected { message: Some(message), by: Rejecter::Hook })
             }
+            // Out of the sandbox only a person lets a call.
+            Effect::Allow { .. } if card.origin == AskOrigin::Escalation => next.delegate().await,
             Effect::Allow { input: rewritten, updates } => {
                 if rewritten.is_some_and(|other| other != *input) {
                     // The answer is about the call as it was asked; another input would run unjudged.

@@ -113,9 +113,10 @@ impl Bridge {
         let standing = match &decision {
             PreTool::Deny(_) => return decision,
             PreTool::Allow(_) | PreTool::Ask { origin: AskOrigin::Mode, .. } => Standing::Silent,
-            PreTool::Ask { reason, origin: AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Hook } => {
-                Standing::Ask(reason.clone())
-            }
+            PreTool::Ask {
+                reason,
+                origin: AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Hook | AskOrigin::Escalation,
+            } => Standing::Ask(reason.clone()),
         };
         match view.substitute(input, standing).await {
             Gated::Pass(permit) => PreTool::Allow(Allow::through(permit)),
@@ -164,9 +165,10 @@ fn asked_for(fired: &Fired, decision: PreTool) -> PreTool {
         format!("the hook `{}` ({}) would judge this call and cannot be run here", handler.label(), handler.place());
     match decision {
         PreTool::Deny(reason) => PreTool::Deny(reason),
-        PreTool::Ask { reason, origin: origin @ (AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Hook) } => {
-            PreTool::Ask { reason, origin }
-        }
+        PreTool::Ask {
+            reason,
+            origin: origin @ (AskOrigin::Plan | AskOrigin::Rule | AskOrigin::Hook | AskOrigin::Escalation),
+        } => PreTool::Ask { reason, origin },
         PreTool::Allow(allow) if allow.is_substitute() => PreTool::Deny(Reason::verbatim(DeniedBy::Hook, reason)),
         PreTool::Allow(_) | PreTool::Ask { origin: AskOrigin::Mode, .. } => {
             PreTool::Ask { reason: Some(reason), origin: AskOrigin::Hook }
