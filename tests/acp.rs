@@ -17,6 +17,8 @@ mod background;
 mod cancel;
 #[path = "acp/client.rs"]
 mod client;
+#[path = "acp/escalation.rs"]
+mod escalation;
 #[path = "acp/files.rs"]
 mod files;
 #[path = "acp/gates.rs"]

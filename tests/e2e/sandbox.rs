@@ -378,3 +378,31 @@ fn r_411_the_file_tools_keep_to_a_sandbox_that_was_asked_for() {
     assert!(!place.root().join("out/w").exists() && place.work().join("w").exists());
     assert!(Log::read(&place.logs()[0]).result("call_1").1.contains("sandbox"));
 }
+
+#[test]
+fn r_416_out_of_the_sandbox_only_a_person_lets_a_call_and_no_rule_or_hook() {
+    let out = |place: &Place| place.root().join("out/escaped");
+    // What flags, and whether the call runs: nobody can be asked here.
+    for (flags, runs) in [
+        (&["--allowed-tools", "Bash"][..], false),
+        (&["--permission-mode", "dontAsk", "--allowed-tools", "Bash"], false),
+        (&["--permission-mode", "bypassPermissions"], true),
+        (&["--permission-mode", "bypassPermissions", "--sandbox", "workspace-write"], false),
+        (&["--permission-mode", "bypassPermissions", "--disallowed-tools", "Bash(echo *)"], false),
+    ] {
+        let place = place();
+        let allow = |event: &str, output: &str| json!([{"hooks": [{"type": "command", "command": format!("echo '{}'", output.replace("EVENT", event))}]}]);
+        let hooks = json!({"hooks": {
+            "PreToolUse": allow("PreToolUse", r#"{"hookSpecificOutput":{"hookEventName":"EVENT","permissionDecision":"allow"}}"#),
+            "PermissionRequest": allow("PermissionRequest", r#"{"hookSpecificOutput":{"hookEventName":"EVENT","decision":{"behavior":"allow"}}}"#),
+        }});
+        place.write_home(".claude/settings.json", &hooks.to_string());
+        let input =
+            json!({"command": "echo x > ../out/escaped", "sandbox_permissions": "off", "justification": "must"});
+        let calls = json!([{"name": "Bash", "input": input}]);
+        let model = place.script(&json!({"steps": [{"text": "go", "tool_calls": calls}, {"text": "done"}]}));
+        let done = place.run_sluice([&["run", "hi", "--model", &model], flags].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        assert_eq!(out(&place).exists(), runs, "{flags:?}: {:?}", Log::read(&place.logs()[0]).result("call_1"));
+    }
+}
