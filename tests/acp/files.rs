@@ -133,3 +133,34 @@ fn r_103_a_mute_editor_does_not_outlive_a_cancel() {
     client.close_input();
     assert!(client.end().status.success());
 }
+
+#[test]
+fn r_411_the_fence_holds_for_what_the_editor_would_write() {
+    let workspace = Workspace::new(json!([
+        call("Read", json!({ "file_path": "a.txt" })),
+        call("Edit", json!({ "file_path": "a.txt", "old_string": "saved", "new_string": "edited" })),
+        call("Write", json!({ "file_path": "new/b.txt", "content": "x" })),
+        text("done")
+    ]));
+    std::fs::write(workspace.project().join("a.txt"), "saved\n").unwrap();
+    let mut client = Client::start(&workspace, &["--permission-mode", "bypassPermissions", "--sandbox", "read-only"]);
+    let fs = json!({ "readTextFile": true, "writeTextFile": true });
+    client.ask("initialize", json!({ "protocolVersion": 1, "clientCapabilities": { "fs": fs } }));
+    let session = client.session(&workspace);
+    let asked = turn(&mut client, &session, |request| {
+        let file = request["params"]["path"].as_str().unwrap();
+        json!({ "content": std::fs::read_to_string(file).unwrap_or_default() })
+    });
+    let written: Vec<_> = asked.iter().filter(|m| m["method"] != "fs/read_text_file").collect();
+    assert!(written.is_empty(), "{written:?}");
+    let told = told(&workspace);
+    assert!(told[0].contains("saved"), "{told:?}");
+    for denied in &told[1..] {
+        assert!(
+            denied.contains("The sandbox mode read-only does not let") && denied.contains("be changed"),
+            "{told:?}"
+        );
+    }
+    assert_eq!((told.len(), workspace.read("a.txt").as_str()), (3, "saved\n"));
+    assert!(!workspace.has("new"));
+}
