@@ -304,7 +304,7 @@ async fn r_412_a_shell_that_turns_out_not_to_start_says_why_in_the_fore_and_in_t
     world.scene.context = inner;
     let heard = Heard::in_world(&world);
     let done = world.bash("true").await;
-    assert_eq!(done.code.as_deref(), Some("PROCESS_NOT_STARTED"), "{done:?}");
+    assert_eq!(done.code.as_deref(), Some("SANDBOX_UNAVAILABLE"), "{done:?}");
     start(&world, "true").await.assert_fine();
     let read = world.call("BashOutput", &json!({"bash_id": "bash_1"})).await;
     assert_eq!(read.value.as_ref().unwrap()["status"], "failed");
