@@ -15,6 +15,7 @@ mod approval;
 mod feed;
 mod files;
 mod prompt;
+mod questions;
 mod stdio;
 mod update;
 

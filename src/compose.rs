@@ -41,6 +41,7 @@ use crate::config::stricter;
 use crate::fault::{Fault, nearest};
 use crate::live_settings::{self, LiveSettings};
 use crate::mcp::McpPlan;
+use crate::web::Web;
 
 /// How long disposal waits for what is still running.
 pub(crate) const DISPOSE_GRACE: Duration = Duration::from_millis(500);
@@ -74,6 +75,8 @@ pub(crate) struct SessionPlan {
     pub(crate) model: Arc<dyn Model>,
     /// Names of variables that hold keys of configured providers; commands of the model do not inherit them.
     pub(crate) key_variables: Vec<String>,
+    /// Who fetches pages and who searches.
+    pub(crate) web: Web,
     /// Set when a flag, the environment or the configuration names a mode.
     pub(crate) mode: Option<Mode>,
     /// The mode that the repository wants; counts where it is stricter than the one in force.
@@ -232,9 +235,15 @@ pub(crate) async fn open(
     root.provide::<dyn Search>(Arc::new(LocalSearch::new()))?;
     root.provide::<dyn HostFiles>(Arc::clone(&host_files))?;
     root.provide::<dyn Model>(Arc::clone(&plan.model))?;
+    root.provide(Arc::clone(&plan.web.fetch))?;
+    root.provide(Arc::clone(&plan.web.search))?;
 
     let jobs = Arc::new(Jobs::default());
     for tool in sluice_tools::builtin(bash_config(&plan, claude, policy, Arc::clone(&jobs))) {
+        // What could never find anything is not offered.
+        if tool.name() == "WebSearch" && plan.web.search.is_empty() {
+            continue;
+        }
         registry::register(&root, tool)?;
     }
     root.wrap(Rank::NORMAL, TimeoutPolicy)?;

@@ -8,6 +8,7 @@ mod environment;
 mod key;
 mod provider;
 mod read;
+mod search;
 mod tighten;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::fault::Fault;
 pub(crate) use environment::Environment;
 pub(crate) use key::Entry;
 pub(crate) use provider::{Dialect, HttpOptions, KeySource, Protocol, Provider};
+use search::SearchService;
 pub(crate) use tighten::stricter;
 
 /// How long connecting to an MCP server may take, unless somebody says otherwise.
@@ -138,8 +140,23 @@ pub(crate) struct Config {
     pub(crate) mcp_startup_timeout: Setting<Duration>,
     /// How long a call of an MCP tool may take.
     pub(crate) mcp_call_timeout: Setting<Duration>,
+    /// Whether `WebFetch` may reach every host.
+    pub(crate) web_allow_private: Setting<bool>,
+    /// Hosts that it may reach although they are not public.
+    pub(crate) web_private_hosts: Option<Setting<String>>,
+    /// Which search provider is asked.
+    pub(crate) web_search_provider: Option<Setting<String>>,
+    /// The search providers by name.
+    pub(crate) searches: BTreeMap<String, SearchService>,
     /// What the user should know of how this came about; one line each.
     pub(crate) notices: Vec<String>,
+}
+
+/// Tables that are put together from several layers.
+#[derive(Default)]
+struct Drafts {
+    providers: BTreeMap<String, provider::Draft>,
+    searches: BTreeMap<String, search::Draft>,
 }
 
 /// Reads every layer. Blocks while it reads.
@@ -154,7 +171,7 @@ pub(crate) fn load(
     overrides: &[(Entry, Origin)],
 ) -> Result<Config, Fault> {
     let mut config = Config::built_in();
-    let mut drafts = BTreeMap::new();
+    let mut drafts = Drafts::default();
     let user_file = environment.xdg("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("sluice").join("config.toml"));
     if let Some(path) = user_file {
         for (entry, origin) in read::file(&path)? {
@@ -177,7 +194,8 @@ pub(crate) fn load(
     for (entry, origin) in overrides {
         config.set(entry.clone(), origin.clone(), &mut drafts);
     }
-    config.providers = provider::all(drafts, environment.home())?;
+    config.providers = provider::all(drafts.providers, environment.home())?;
+    config.searches = search::all(drafts.searches, environment.home())?;
     Ok(config)
 }
 
@@ -203,6 +221,10 @@ impl Entry {
             Self::RetryCap(_) => "model_retry.cap_ms",
             Self::McpStartupTimeout(_) => "mcp.startup_timeout",
             Self::McpCallTimeout(_) => "mcp.call_timeout",
+            Self::WebAllowPrivate(_) => "web.allow_private",
+            Self::WebPrivateHosts(_) => "web.private_hosts",
+            Self::WebSearchProvider(_) => "web.search_provider",
+            Self::Search { name, .. } => return format!("web.{}.{name}", search::SEARCHES),
             Self::Provider { name, .. } => return format!("{}.{name}", key::PROVIDERS),
         };
         name.to_owned()
@@ -234,11 +256,15 @@ impl Config {
             retry_cap: Setting::built_in(retry.cap),
             mcp_startup_timeout: Setting::built_in(MCP_STARTUP),
             mcp_call_timeout: Setting::built_in(MCP_CALL),
+            web_allow_private: Setting::built_in(false),
+            web_private_hosts: None,
+            web_search_provider: None,
+            searches: BTreeMap::new(),
             notices: Vec::new(),
         }
     }
 
-    fn set(&mut self, entry: Entry, origin: Origin, drafts: &mut BTreeMap<String, provider::Draft>) {
+    fn set(&mut self, entry: Entry, origin: Origin, drafts: &mut Drafts) {
         match entry {
             Entry::Model(value) => self.model = Some(Setting { value, origin }),
             Entry::ClaudeCodeHooks(value) => self.claude_code_hooks.set(value, origin),
@@ -258,7 +284,11 @@ impl Config {
             Entry::RetryCap(value) => self.retry_cap.set(value, origin),
             Entry::McpStartupTimeout(value) => self.mcp_startup_timeout.set(value, origin),
             Entry::McpCallTimeout(value) => self.mcp_call_timeout.set(value, origin),
-            Entry::Provider { name, entry } => drafts.entry(name).or_default().set(entry, origin),
+            Entry::WebAllowPrivate(value) => self.web_allow_private.set(value, origin),
+            Entry::WebPrivateHosts(value) => self.web_private_hosts = Some(Setting { value, origin }),
+            Entry::WebSearchProvider(value) => self.web_search_provider = Some(Setting { value, origin }),
+            Entry::Search { name, entry } => drafts.searches.entry(name).or_default().set(entry, origin),
+            Entry::Provider { name, entry } => drafts.providers.entry(name).or_default().set(entry, origin),
         }
     }
 

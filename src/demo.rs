@@ -25,6 +25,7 @@ use crate::compose::{self, Dialects, SessionPlan, SystemPrompt, Which};
 use crate::fault::Fault;
 use crate::mcp::McpPlan;
 use crate::output::{Output, OutputState};
+use crate::web::Web;
 
 /// What `script:demo` plays: harmless in any folder.
 pub(crate) const SCRIPT: &str = include_str!("demo/script.json");
@@ -80,6 +81,7 @@ fn plan(dir: &workspace::Folders) -> Result<SessionPlan, Fault> {
         additional_dirs: Vec::new(),
         model: Arc::new(model),
         key_variables: Vec::new(),
+        web: Web::none(),
         mode: Some(Mode::Default),
         allowed: Vec::new(),
         disallowed: Vec::new(),

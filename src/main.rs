@@ -23,6 +23,7 @@ mod signals;
 mod state;
 mod stdin;
 mod trace;
+mod web;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;

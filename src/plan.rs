@@ -17,6 +17,7 @@ use crate::mcp;
 use crate::models;
 use crate::run::AnswerSchema;
 use crate::state::State;
+use crate::web;
 
 /// A session's plan, and what the user should be told once.
 pub(crate) struct Planned {
@@ -86,6 +87,9 @@ pub(crate) fn session(
     let root = workspace_root(&folder, &home, |path| path.exists());
     let config = config::load(environment, &root, &flags.overrides)?;
     let resolved = models::resolve(&config, environment, crate::demo::SCRIPT)?;
+    let web = web::providers(&config, environment)?;
+    let mut key_variables = resolved.key_variables;
+    key_variables.extend(web.key_variables.iter().cloned());
 
     let mut bridges = BridgeConfig::new(home, folder, root);
     bridges.claude_config_dir =
@@ -123,7 +127,8 @@ pub(crate) fn session(
         sessions,
         additional_dirs: flags.add_dirs.iter().map(|dir| absolute(environment, dir)).collect(),
         model: resolved.model,
-        key_variables: resolved.key_variables,
+        key_variables,
+        web,
         mode,
         allowed: flags.allow.clone(),
         disallowed: flags.deny.clone(),

@@ -35,6 +35,8 @@ mod notice;
 mod orphans;
 #[path = "acp/permission.rs"]
 mod permission;
+#[path = "acp/questions.rs"]
+mod questions;
 #[path = "acp/turn.rs"]
 mod turn;
 #[path = "acp/wire.rs"]

@@ -127,7 +127,7 @@ fn an_unknown_key_of_the_configuration_is_exit_2_with_file_line_and_the_nearest_
         assert_eq!(
             said.err,
             "sluice: /home/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?\n  \
-             correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers\n",
+             correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, web, providers\n",
             "{line:?}"
         );
     }

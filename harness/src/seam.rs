@@ -11,9 +11,13 @@ pub mod live;
 pub mod mcp;
 pub mod model;
 pub mod process;
+pub mod questions;
 pub mod sandbox;
 pub mod search;
 pub mod settings;
+pub mod web;
+
+use web::{FetchProvider, Providers, SearchProvider};
 
 use crate::context::Seam;
 
@@ -38,9 +42,18 @@ impl Seam for dyn model::Model {
 impl Seam for dyn process::Processes {
     const NAME: &'static str = "processes";
 }
+impl Seam for dyn questions::Questions {
+    const NAME: &'static str = "questions";
+}
 impl Seam for dyn search::Search {
     const NAME: &'static str = "search";
 }
 impl Seam for dyn settings::Settings {
     const NAME: &'static str = "settings";
+}
+impl Seam for Providers<dyn FetchProvider> {
+    const NAME: &'static str = "web fetch";
+}
+impl Seam for Providers<dyn SearchProvider> {
+    const NAME: &'static str = "web search";
 }

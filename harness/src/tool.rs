@@ -89,6 +89,8 @@ pub enum Effect {
     Edits,
     /// It changes nothing outside the session's own state.
     Session,
+    /// It reads from the network and changes nothing: it tells somebody else what it asks for, so it is not free.
+    Fetches,
     /// It may do anything.
     #[default]
     Anything,
@@ -304,6 +306,15 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
+/// Who wrote the input that a body runs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewritten {
+    /// The model.
+    No,
+    /// A hook or policy, in place of the model.
+    Yes,
+}
+
 /// What a running body may see and do. It borrows the call: a late `defer` does not compile (R-084).
 ///
 /// ```
@@ -325,6 +336,7 @@ pub struct BodyView<'a> {
     pub(crate) scene: Scene<'a>,
     pub(crate) input: &'a Json,
     pub(crate) call_id: &'a crate::ids::CallId,
+    pub(crate) rewritten: Rewritten,
     pub(crate) deferred: &'a mut Vec<ContextMessage>,
     pub(crate) concludes: &'a mut bool,
 }
@@ -340,6 +352,12 @@ impl<'a> BodyView<'a> {
     #[must_use]
     pub fn call_id(&self) -> &'a crate::ids::CallId {
         self.call_id
+    }
+
+    /// Whether policy or a hook wrote the input in place of the model.
+    #[must_use]
+    pub fn rewritten(&self) -> Rewritten {
+        self.rewritten
     }
 
     /// The surroundings; its signal is the one that a body must heed.

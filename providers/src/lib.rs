@@ -5,7 +5,7 @@
 //! reads an environment variable to configure itself: constructors are handed what they need.
 //!
 //! Read first: [`process::LocalProcesses`], [`files::LocalFiles`], [`search::LocalSearch`], [`script::ScriptModel`],
-//! [`openai::OpenAiModel`], [`anthropic::AnthropicModel`], and with the
+//! [`openai::OpenAiModel`], [`anthropic::AnthropicModel`], [`web::HttpFetch`], and with the
 //! feature `mcp` `mcp::RmcpServers`.
 
 pub mod anthropic;
@@ -23,3 +23,4 @@ pub mod script;
 pub mod search;
 pub mod secret;
 pub mod warden;
+pub mod web;

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use sluice_harness::cancel::{Cancel, CancelCause};
-use sluice_harness::context::Rank;
+use sluice_harness::context::{Context, Rank};
 use sluice_harness::point::approval::Approval;
 use sluice_harness::seam::live::LiveSink;
+use sluice_harness::seam::questions::Questions;
 use sluice_protocol::acp::schema::v1::{
     AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification, Implementation,
     InitializeRequest, InitializeResponse, McpCapabilities, NewSessionRequest, NewSessionResponse, PromptCapabilities,
@@ -27,6 +28,7 @@ use super::answer::{Wanted, answer};
 use super::approval::Client;
 use super::feed::{Feed, FeedTask};
 use super::files::{Abilities, Editor, EditorFiles};
+use super::questions::{Asker, Forms};
 use super::{PlanFor, TakesImages, prompt};
 use crate::compose::{self, FilesOver, Session, SessionPlan};
 use crate::fault::Fault;
@@ -49,6 +51,8 @@ pub(super) struct AcpAgent {
     takes_images: TakesImages,
     /// What the client said that it can do with files.
     can: Mutex<Abilities>,
+    /// Whether it shows forms; said at the same time.
+    forms: Mutex<Forms>,
     sessions: Mutex<HashMap<String, Arc<Open>>>,
     /// Why everything ends, once it does.
     ending: Mutex<Option<CancelCause>>,
@@ -108,6 +112,7 @@ impl AcpAgent {
             plan_for,
             takes_images,
             can: Mutex::default(),
+            forms: Mutex::new(Forms::Unknown),
             sessions: Mutex::default(),
             ending: Mutex::default(),
             mute: Cancel::new(),
@@ -162,9 +167,14 @@ impl AcpAgent {
         let answer_timeout = config.answer_timeout.map(|setting| setting.value);
         let patience = config.permission_notice.value;
         let client = Client::new(context.peer().clone(), feed.clone(), answer_timeout, patience);
-        let session = compose::open(plan, |scope| scope.listen::<Approval>(Rank::POLICY, client).map(drop))
-            .await
-            .map_err(|fault| refused(&fault))?;
+        let forms = *lock(&self.forms);
+        let asker: Arc<dyn Questions> =
+            Arc::new(Asker::new(context.peer().clone(), feed.clone(), forms, answer_timeout));
+        let mount = |scope: &Context| {
+            scope.listen::<Approval>(Rank::POLICY, client)?;
+            scope.provide(asker).map(drop)
+        };
+        let session = compose::open(plan, mount).await.map_err(|fault| refused(&fault))?;
         let id = session.agent.session().id.as_str().to_owned();
         let task = FeedTask::new(context.peer().clone(), id.clone(), inbox, self.mute.clone());
         let started = session.agent.context().run("the client's feed", |ended| task.run(ended));
@@ -194,6 +204,8 @@ impl AcpAgent {
     async fn initialize(&self, params: &Params<'_>) -> Result<InitializeResponse, RpcError> {
         // Whatever version the client wants, this is the one there is; the client decides whether to go on.
         let request: InitializeRequest = acp::parse("initialize", params)?;
+        let forms = request.client_capabilities.elicitation.is_some_and(|elicitation| elicitation.form.is_some());
+        *lock(&self.forms) = if forms { Forms::Shown } else { Forms::Unknown };
         let fs = request.client_capabilities.fs;
         *lock(&self.can) = Abilities { read: fs.read_text_file, write: fs.write_text_file };
         let takes_images = Arc::clone(&self.takes_images);

@@ -145,6 +145,9 @@ fn rule_for(card: &ApprovalCard, sealed: &Json) -> Option<Rule> {
     if card.origin != AskOrigin::Mode || card.input != *sealed {
         return None;
     }
+    if card.tool == "WebFetch" {
+        return Rule::for_site(&card.tool, card.input.str_at("url")?);
+    }
     let command = (card.tool == "Bash").then(|| card.input.str_at("command").map(str::to_owned)).flatten();
     Rule::for_call(&card.tool, &CallFacts { command, ..CallFacts::default() })
 }
@@ -204,6 +207,8 @@ mod tests {
         let bash = r#"{"command":"rm *.o"}"#;
         assert_eq!(rule("Bash", bash, AskOrigin::Mode).as_deref(), Some(r"Bash(rm \*.o)"));
         assert_eq!(rule("Write", r#"{"file_path":"/w/f"}"#, AskOrigin::Mode).as_deref(), Some("Write"));
+        let page = r#"{"url":"https://docs.example.com/a?b"}"#;
+        assert_eq!(rule("WebFetch", page, AskOrigin::Mode).as_deref(), Some("WebFetch(domain:docs.example.com)"));
         for origin in [AskOrigin::Rule, AskOrigin::Hook, AskOrigin::Plan, AskOrigin::Escalation] {
             assert_eq!(rule("Bash", bash, origin), None);
         }

@@ -10,6 +10,8 @@ use sluice_bridges::OnFailure;
 use sluice_harness::permission::Mode;
 use sluice_harness::seam::sandbox::SandboxMode;
 
+use super::search::SearchEntry;
+
 /// One key with its value, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -49,6 +51,19 @@ pub(crate) enum Entry {
     McpStartupTimeout(Duration),
     /// `mcp.call_timeout`.
     McpCallTimeout(Duration),
+    /// `web.allow_private`.
+    WebAllowPrivate(bool),
+    /// `web.private_hosts`.
+    WebPrivateHosts(String),
+    /// `web.search_provider`.
+    WebSearchProvider(String),
+    /// A key of `[web.search.NAME]`.
+    Search {
+        /// NAME.
+        name: String,
+        /// The key.
+        entry: SearchEntry,
+    },
     /// A key of `[providers.NAME]`.
     Provider {
         /// NAME.
@@ -389,6 +404,27 @@ pub(crate) const KEYS: &[Key<Entry>] = &[
         variable: Some("SLUICE_MCP_CALL_TIMEOUT"),
         takes: Takes::Seconds(Entry::McpCallTimeout),
         meaning: "how many seconds a call of an MCP tool may take (default: 600)",
+    },
+    Key {
+        table: "web",
+        name: "allow_private",
+        variable: Some("SLUICE_WEB_ALLOW_PRIVATE"),
+        takes: Takes::Switch(Entry::WebAllowPrivate),
+        meaning: "whether WebFetch may reach every host, this machine and private networks included (default: false)",
+    },
+    Key {
+        table: "web",
+        name: "private_hosts",
+        variable: Some("SLUICE_WEB_PRIVATE_HOSTS"),
+        takes: Takes::Text(Entry::WebPrivateHosts),
+        meaning: "hosts that WebFetch may reach although they are not public, divided by commas; `*.name` is all below a name",
+    },
+    Key {
+        table: "web",
+        name: "search_provider",
+        variable: Some("SLUICE_WEB_SEARCH_PROVIDER"),
+        takes: Takes::Text(Entry::WebSearchProvider),
+        meaning: "which search provider WebSearch asks (default: the only one that can be used)",
     },
 ];
 

@@ -234,7 +234,7 @@ fn provider(name: &str, draft: Draft, home: Option<&Path>) -> Result<Provider, F
         Dialect::Anthropic => "add its address, such as base_url = \"https://api.example.com\"",
     };
     let address = draft.base_url.ok_or_else(|| lacks("base_url", example))?;
-    check_address(name, &address)?;
+    check_address(&format!("{PROVIDERS}.{name}"), &address)?;
     let variable = draft.api_key_env.map(|setting| setting.value);
     let file = draft.api_key_file.map(|setting| setting.origin.resolve(&setting.value, home));
     let named = variable.is_some() || file.is_some();
@@ -243,17 +243,15 @@ fn provider(name: &str, draft: Draft, home: Option<&Path>) -> Result<Provider, F
     Ok(Provider { protocol, origin })
 }
 
-fn check_address(name: &str, address: &Setting<String>) -> Result<(), Fault> {
+/// Refuses an address that is no http or https URL; `name` is the table that it stands in.
+pub(super) fn check_address(name: &str, address: &Setting<String>) -> Result<(), Fault> {
     let rest = address.value.strip_prefix("https://").or_else(|| address.value.strip_prefix("http://"));
     if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)) {
         return Ok(());
     }
     Err(Fault::config(
         "config-value",
-        format!(
-            "{}: `{PROVIDERS}.{name}.base_url` must be an http or https address, not `{}`",
-            address.origin, address.value
-        ),
+        format!("{}: `{name}.base_url` must be an http or https address, not `{}`", address.origin, address.value),
         "write it whole, such as https://api.example.com/v1",
     ))
 }

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Origin;
 use super::key::{Entry, KEYS, Key, PROVIDER_KEYS, PROVIDERS, Written};
+use super::search::{SEARCH_KEYS, SEARCHES};
 use crate::fault::{Fault, nearest};
 
 /// The entries of a file; none when there is no such file.
@@ -110,7 +111,11 @@ impl Reading<'_> {
             } else if KEYS.iter().any(|key| key.table == word) {
                 if let Some(table) = self.table(word, value) {
                     for member in table {
-                        self.member(word, member);
+                        if (word, &**member.0.get_ref()) == ("web", SEARCHES) {
+                            self.searches(member.1);
+                        } else {
+                            self.member(word, member);
+                        }
                     }
                 }
             } else if KEYS.iter().any(|key| key.table.is_empty() && key.name == word) {
@@ -161,6 +166,32 @@ impl Reading<'_> {
             };
             let Some(entry) = self.value(&full_name(&table, word), key, value) else { continue };
             self.push(name.span(), Entry::Provider { name: provider.to_owned(), entry });
+        }
+    }
+
+    fn searches(&mut self, value: &Spanned<DeValue<'_>>) {
+        let above = full_name("web", SEARCHES);
+        let Some(searches) = self.table(&above, value) else { return };
+        for (name, value) in searches {
+            let search: &str = name.get_ref();
+            let table = full_name(&above, search);
+            if search.trim().is_empty() {
+                let remedy = "use a word, such as [web.search.mine]".to_owned();
+                self.wrong(name.span(), "config-key", "a search provider's name is empty".to_owned(), remedy);
+                continue;
+            }
+            let Some(members) = self.table(&table, value) else { continue };
+            for (name, value) in members {
+                let word: &str = name.get_ref();
+                let Some(key) = SEARCH_KEYS.iter().find(|key| key.name == word) else {
+                    let known: Vec<&str> = SEARCH_KEYS.iter().map(|key| key.name).collect();
+                    self.unknown(name.span(), &table, word, &known);
+                    continue;
+                };
+                if let Some(entry) = self.value(&full_name(&table, word), key, value) {
+                    self.push(name.span(), Entry::Search { name: search.to_owned(), entry });
+                }
+            }
         }
     }
 

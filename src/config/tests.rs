@@ -22,11 +22,11 @@ fn refused(text: &str, expected: Expect) {
         Err(fault) => fault,
         Ok(entries) => {
             let mut config = Config::built_in();
-            let mut drafts = BTreeMap::new();
+            let mut drafts = Drafts::default();
             for (entry, origin) in entries {
                 config.set(entry, origin, &mut drafts);
             }
-            provider::all(drafts, Some(Path::new("/home/me"))).expect_err("the text is accepted")
+            provider::all(drafts.providers, Some(Path::new("/home/me"))).expect_err("the text is accepted")
         }
     };
     assert_eq!(fault.exit_code(), 2);
@@ -164,7 +164,7 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
         "# mine\nmodle = \"a/b\"\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 2: the key `modle` is unknown; did you mean `model`?
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, web, providers"#]],
     );
     refused(
         "[hooks]\ncodex = true\nclaude-code = true\n",
@@ -176,13 +176,13 @@ fn an_unknown_key_is_an_error_with_file_line_and_the_nearest_key() {
         "parallel_calls = 2\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 1: the key `parallel_calls` is unknown; did you mean `limits.parallel_calls`?
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, web, providers"#]],
     );
     refused(
         "[colours]\n",
         expect![[r#"
             sluice: /home/me/.config/sluice/config.toml line 1: the key `colours` is unknown
-              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, providers"#]],
+              correct or remove it; the keys at the top are model, hooks, permissions, notifications, sandbox, limits, model_retry, mcp, web, providers"#]],
     );
     refused(
         "[providers.mine]\nkind = \"openai\"\nbase-url = \"https://x\"\n",
@@ -402,6 +402,7 @@ fn every_key_is_named_as_its_entry_is_and_is_documented() {
         assert!(!key.meaning.is_empty() && key.variable.is_some_and(|v| v.starts_with("SLUICE_")), "{}", key.name);
     }
     assert!(key::PROVIDER_KEYS.iter().all(|key| !key.meaning.is_empty()));
+    assert!(search::SEARCH_KEYS.iter().all(|key| !key.meaning.is_empty()));
 }
 
 #[test]

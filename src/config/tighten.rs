@@ -72,6 +72,9 @@ pub(super) fn fate(config: &Config, entry: &Entry) -> Fate {
             let now = config.sandbox_network.value;
             lower(!on && now, *on == now)
         }
+        Entry::WebAllowPrivate(on) => {
+            lower(!on && config.web_allow_private.value, *on == config.web_allow_private.value)
+        }
         Entry::ClaudeCodeHooks(on) => lower(false, *on == config.claude_code_hooks.value),
         Entry::CodexHooks(on) => lower(false, *on == config.codex_hooks.value),
         Entry::Model(_)
@@ -79,6 +82,9 @@ pub(super) fn fate(config: &Config, entry: &Entry) -> Fate {
         | Entry::IdleNotice(_)
         | Entry::McpStartupTimeout(_)
         | Entry::McpCallTimeout(_)
+        | Entry::WebPrivateHosts(_)
+        | Entry::WebSearchProvider(_)
+        | Entry::Search { .. }
         | Entry::Retries(_)
         | Entry::RetryBase(_)
         | Entry::RetryCap(_)
@@ -97,7 +103,7 @@ impl Config {
             if let Entry::PermissionMode(value) = entry {
                 self.repository_mode = Some(Setting { value, origin });
             } else if fate == Fate::Followed {
-                self.set(entry, origin, &mut std::collections::BTreeMap::new());
+                self.set(entry, origin, &mut super::Drafts::default());
             }
             let list = match fate {
                 Fate::Followed => &mut followed,

@@ -69,5 +69,6 @@ chapters! {
     a_pipeline_can_rely_on_it = "headless";
     answers_fit_the_schema_that_was_asked_for = "structured";
     servers_of_tools_are_connected = "mcp";
+    questions_are_answered_by_somebody_or_by_nobody = "questions";
     bad_input_is_one_clear_sentence = "bad-input";
 }

@@ -30,3 +30,4 @@ mod sandbox;
 mod server;
 mod signals;
 mod stdin;
+mod web;

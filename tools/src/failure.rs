@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sluice_harness::seam::files::{FileFault, FileKind, FileStat};
 use sluice_harness::seam::search::SearchFault;
+use sluice_harness::seam::web::WebFault;
 use sluice_harness::tool::ToolFailure;
 
 /// A failed file operation.
@@ -59,6 +60,11 @@ pub(crate) fn of_search(fault: &SearchFault, literal: &str) -> ToolFailure {
         _ => fault.to_string(),
     };
     ToolFailure::coded("SearchError", fault.code(), message)
+}
+
+/// A fetch or search that failed.
+pub(crate) fn of_web(fault: &WebFault) -> ToolFailure {
+    ToolFailure::coded("WebError", fault.code(), fault.to_string())
 }
 
 /// A value that has no exact JSON form; only a provider's nonsense leads here.

@@ -1,5 +1,5 @@
 //! The built-in tools of sluice: `Bash`, `BashOutput`, `KillShell`, `Read`, `Write`, `Edit`, `MultiEdit`,
-//! `NotebookEdit`, `Glob`, `Grep` and `TodoWrite`.
+//! `NotebookEdit`, `Glob`, `Grep`, `TodoWrite`, `WebFetch`, `WebSearch` and `AskUserQuestion`.
 //!
 //! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; what a
 //! session has seen of which file ([`observation`]); its background shells ([`jobs`]); and the tools of MCP servers
@@ -12,6 +12,7 @@
 //! Read first: [`builtin`], then one small tool such as [`glob::Glob`], then [`observation::ObservationPlugin`].
 
 mod arguments;
+pub mod ask_user_question;
 pub mod bash;
 pub mod bash_output;
 pub mod edit;
@@ -32,6 +33,8 @@ pub mod read;
 mod replacement;
 mod schemas;
 pub mod todo;
+pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 use std::sync::Arc;
@@ -60,5 +63,8 @@ pub fn builtin(config: BashConfig) -> Vec<Arc<dyn Tool>> {
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
         Arc::new(todo::TodoWrite),
+        Arc::new(web_fetch::WebFetch),
+        Arc::new(web_search::WebSearch),
+        Arc::new(ask_user_question::AskUserQuestion),
     ]
 }

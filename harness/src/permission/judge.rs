@@ -111,7 +111,7 @@ pub(super) fn judge(mode: Mode, rules: &RuleSet, call: &Call<'_>, place: &Place<
     }
     let only_reads = only_reads(rules, call, place);
     if let Some(why) = allowance(rules, call, place)
-        && (mode != Mode::Plan || only_reads || call.facts.effect == Effect::Reads)
+        && (mode != Mode::Plan || only_reads || matches!(call.facts.effect, Effect::Reads | Effect::Fetches))
     {
         return Judgement::Allow { why };
     }
@@ -213,7 +213,7 @@ fn only_reads(rules: &RuleSet, call: &Call<'_>, place: &Place<'_>) -> bool {
                 *access == Access::Read && (place.workspace_holds(path) || place.state_holds(path))
             })
         }
-        Effect::Edits | Effect::Anything => false,
+        Effect::Fetches | Effect::Edits | Effect::Anything => false,
     }
 }
 

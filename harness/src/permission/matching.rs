@@ -213,7 +213,7 @@ pub(super) fn covers_part(entry: &RuleEntry, tool: &str, part: &SimpleCommand) -
 }
 
 /// The host of a URL in lower case; `None` when there is none to be sure of.
-fn host_of(url: &str) -> Option<String> {
+pub(super) fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.trim().split_once("://")?;
     let authority = rest.split(['/', '\\', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;

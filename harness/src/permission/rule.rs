@@ -167,6 +167,16 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// The rule that would cover fetches from the host of this URL. `None` when no rule can say it.
+    #[must_use]
+    pub fn for_site(tool: &str, url: &str) -> Option<Self> {
+        let host = super::matching::host_of(url)?;
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+        if host.chars().all(plain) { Self::parse(&format!("{tool}(domain:{host})")).ok() } else { None }
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

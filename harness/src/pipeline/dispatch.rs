@@ -22,7 +22,7 @@ use crate::point::{LISTENER_GRACE, contained_call};
 use crate::registry::Definition;
 use crate::scene::Scene;
 use crate::seam::live::LiveEvent;
-use crate::tool::{BodyView, ErrorInfo, ToolFailure};
+use crate::tool::{BodyView, ErrorInfo, Rewritten, ToolFailure};
 
 /// How long a body may go on after its signal fired.
 pub const BODY_GRACE: Duration = Duration::from_secs(10);
@@ -237,6 +237,7 @@ async fn body(core: &Core<'_>, cancel: Cancel) -> Attempt {
             scene,
             input: core.id.input(),
             call_id: core.id.call_id(),
+            rewritten: if core.id.is_nested() { Rewritten::Yes } else { Rewritten::No },
             deferred: &mut deferred,
             concludes: &mut concludes,
         };

@@ -22,13 +22,11 @@ fn tool(name: &str) -> Arc<dyn Tool> {
 #[test]
 fn the_names_are_claude_codes() {
     let names: Vec<String> = tools().iter().map(|tool| tool.name().to_owned()).collect();
-    assert_eq!(
-        names,
-        [
-            "Bash", "BashOutput", "KillShell", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
-            "TodoWrite"
-        ]
-    );
+    let expected = [
+        "Bash", "BashOutput", "KillShell", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
+        "TodoWrite", "WebFetch", "WebSearch", "AskUserQuestion",
+    ];
+    assert_eq!(names, expected);
 }
 
 #[tokio::test]
@@ -42,7 +40,12 @@ async fn r_020_every_schema_is_in_the_strict_subset_and_roots_stay_open() {
 
 #[test]
 fn r_030_presentation_is_soft_with_arguments_that_no_longer_fit() {
-    for arguments in ["{}", "[]", "null", r#"{"file_path":1,"command":[],"edits":"x","todos":{},"offset":-1}"#] {
+    for arguments in [
+        "{}",
+        "[]",
+        "null",
+        r#"{"file_path":1,"command":[],"edits":"x","todos":{},"offset":-1,"questions":[1],"url":[]}"#,
+    ] {
         let input = Json::parse(arguments).unwrap();
         for tool in tools() {
             let _ = (tool.facts(&input), tool.concurrency(&input), tool.present_call(&input));
@@ -55,13 +58,16 @@ fn r_030_presentation_is_soft_with_arguments_that_no_longer_fit() {
 #[test]
 fn facts_tell_policy_what_a_call_touches() {
     let effects: Vec<Effect> = tools().iter().map(|tool| tool.facts(&Json::empty_object()).effect).collect();
-    use Effect::{Anything, Edits, Reads, Session};
-    assert_eq!(effects, [Anything, Reads, Session, Reads, Edits, Edits, Edits, Edits, Reads, Reads, Session]);
+    use Effect::{Anything, Edits, Fetches, Reads, Session};
+    let expected =
+        [Anything, Reads, Session, Reads, Edits, Edits, Edits, Edits, Reads, Reads, Session, Fetches, Fetches, Session];
+    assert_eq!(effects, expected);
     let input = Json::parse(r#"{"command":"ls"}"#).unwrap();
     assert_eq!(tool("Bash").facts(&input).command.as_deref(), Some("ls"));
     let parallel: Vec<bool> =
         tools().iter().map(|tool| tool.concurrency(&Json::empty_object()) == Concurrency::Parallel).collect();
-    assert_eq!(parallel, [false, false, false, true, false, false, false, false, true, true, false]);
+    let expected = [false, false, false, true, false, false, false, false, true, true, false, true, true, false];
+    assert_eq!(parallel, expected);
 }
 
 #[test]

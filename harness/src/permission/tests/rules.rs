@@ -201,3 +201,13 @@ fn always_allow_makes_a_rule_that_covers_the_same_call_and_no_more() {
     assert!(!allows(&["Bash(npm test)"], "Bash", "npm test x"));
     assert!(allows(&["Edit(//p/src/a)"], "Edit", "/p/src/a"));
 }
+
+#[test]
+fn always_for_a_url_means_its_host_and_no_other() {
+    let rule = |url: &str| Rule::for_site("WebFetch", url).map(|rule| rule.to_string());
+    assert_eq!(rule("https://Docs.Example.com:8443/a?b").as_deref(), Some("WebFetch(domain:docs.example.com)"));
+    assert_eq!(rule("https://a*b.com/"), None);
+    assert_eq!(rule("nonsense"), None);
+    let own = rule("http://[::1]:80/x").unwrap();
+    assert!(allows(&[&own], "WebFetch", "http://[::1]/y") && !allows(&[&own], "WebFetch", "http://[::2]/y"));
+}
