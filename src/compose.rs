@@ -15,7 +15,7 @@ use sluice_harness::agent::{Agent, AgentSpec, Limits, RetryPolicy};
 use sluice_harness::context::{Context, Rank};
 use sluice_harness::ids::SessionId;
 use sluice_harness::log::{Header, RepairReport, SessionLog, event::FORMAT_VERSION, now_rfc3339};
-use sluice_harness::permission::{Behaviour, Mode, PermissionStore, PolicyPlugin, Rule};
+use sluice_harness::permission::{Mode, PermissionStore, PolicyPlugin, Rule};
 use sluice_harness::pipeline::TimeoutPolicy;
 use sluice_harness::point::session::StartSource;
 use sluice_harness::registry;
@@ -38,9 +38,10 @@ use sluice_tools::mcp::McpTools;
 use sluice_tools::{BashConfig, Jobs, JobsPlugin, ObservationPlugin, ShellFolder};
 
 use crate::config::stricter;
-use crate::fault::{Fault, nearest};
+use crate::fault::Fault;
 use crate::live_settings::{self, LiveSettings};
 use crate::mcp::McpPlan;
+use crate::settings_rules::{add_rules, claude_mode};
 use crate::web::Web;
 
 /// How long disposal waits for what is still running.
@@ -381,108 +382,6 @@ fn preludes(session: &SessionFacts) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
     files
-}
-
-fn add_rules(
-    permissions: &PermissionStore,
-    plan: &SessionPlan,
-    start_dir: &Path,
-    from_settings: &[claude_code::PermissionEntry],
-    findings: &mut Findings,
-) {
-    for (flag, rules) in [("--allowed-tools", &plan.allowed), ("--disallowed-tools", &plan.disallowed)] {
-        findings.problems.extend(rules.iter().filter_map(|rule| names_no_tool(flag, rule)));
-    }
-    permissions.add_rules("--allowed-tools", start_dir, Behaviour::Allow, plan.allowed.clone());
-    permissions.add_rules("--disallowed-tools", start_dir, Behaviour::Deny, plan.disallowed.clone());
-    for dir in &plan.additional_dirs {
-        permissions.add_directory(dir.clone());
-    }
-    for entry in from_settings {
-        let origin = entry.origin.display().to_string();
-        for (behaviour, rule) in entry_rules(entry, &mut findings.problems) {
-            permissions.add_rules(&origin, &entry.anchor, behaviour, vec![rule]);
-        }
-    }
-}
-
-/// The rules of one settings file that count.
-pub(crate) fn entry_rules(entry: &claude_code::PermissionEntry, problems: &mut Vec<Problem>) -> Vec<(Behaviour, Rule)> {
-    let origin = entry.origin.display().to_string();
-    let lists = [
-        (Behaviour::Deny, &entry.deny),
-        (Behaviour::Ask, &entry.ask),
-        // What widens waits for trust; what tightens never does.
-        (Behaviour::Allow, if entry.trusted { &entry.allow } else { &Vec::new() }),
-    ];
-    let mut rules = Vec::new();
-    for (behaviour, texts) in lists {
-        for text in texts {
-            match Rule::parse(text) {
-                Ok(rule) => {
-                    problems.extend(names_no_tool(&origin, &rule));
-                    rules.push((behaviour, rule));
-                }
-                Err(fault) => problems.push(bad_rule(&origin, text, &fault.to_string())),
-            }
-        }
-    }
-    if !entry.trusted && !entry.allow.is_empty() {
-        problems.push(Problem::new(
-            sluice_bridges::Severity::Info,
-            "allow-rules-held-back",
-            format!("{origin} came with the repository and has {}, held back.", counted(entry.allow.len())),
-            "Give them with --allowed-tools to use them in this run, or accept all of the repository with --trust-workspace.",
-        ));
-    }
-    rules
-}
-
-fn counted(rules: usize) -> String {
-    if rules == 1 { "an allow rule".to_owned() } else { format!("{rules} allow rules") }
-}
-
-/// Names that rules may speak of: the tools of this build, and those of the products that settings are written for.
-const TOOL_NAMES: &[&str] = &[
-    "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob",
-    "Grep", "KillShell", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead", "Read", "Skill", "SlashCommand",
-    "Task", "TaskCreate", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
-];
-
-/// A rule for a tool that nobody has is a typing mistake more often than not, and would silently do nothing.
-fn names_no_tool(origin: &str, rule: &Rule) -> Option<Problem> {
-    let tool = rule.tool();
-    if TOOL_NAMES.contains(&tool) || tool.starts_with("mcp__") || tool.contains('*') {
-        return None;
-    }
-    let guess = nearest(tool, TOOL_NAMES.iter().copied());
-    let guess = guess.map(|guess| format!(" Did you mean `{guess}`?")).unwrap_or_default();
-    Some(Problem::new(
-        sluice_bridges::Severity::Warning,
-        "permission-rule-unknown-tool",
-        format!("the permission rule `{rule}` in {origin} names `{tool}`, which is no tool that is known."),
-        format!("Tool names are exact and case-sensitive.{guess}"),
-    ))
-}
-
-fn bad_rule(origin: &str, text: &str, why: &str) -> Problem {
-    Problem::new(
-        sluice_bridges::Severity::Error,
-        "permission-rule-invalid",
-        format!("the permission rule {text:?} in {origin} is not valid: {why}."),
-        "Write it as Tool or Tool(pattern), such as Bash(git status *).",
-    )
-}
-
-/// The mode that trusted settings ask for; the last one wins.
-fn claude_mode(found: &claude_code::Discovery) -> Option<Mode> {
-    found
-        .permissions
-        .iter()
-        .filter(|entry| entry.trusted)
-        .filter_map(|entry| entry.default_mode.as_deref())
-        .filter_map(|word| word.parse().ok())
-        .next_back()
 }
 
 fn system_prompt(wanted: &SystemPrompt, start_dir: &Path) -> String {

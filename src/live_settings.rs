@@ -20,7 +20,8 @@ use sluice_harness::seam::host_files::{HostFiles, PathKind};
 use sluice_harness::seam::live::NoticeLevel;
 use sluice_harness::seam::settings::{Settings, SettingsChange, SettingsSource};
 
-use crate::compose::{Dialects, entry_rules};
+use crate::compose::Dialects;
+use crate::settings_rules::entry_rules;
 
 /// Who speaks, in what the user is told.
 const SOURCE: &str = "settings";

@@ -14,4 +14,5 @@ pub mod problem;
 pub mod record;
 pub(crate) mod run;
 pub(crate) mod script;
+pub mod tool_names;
 pub(crate) mod transcript;

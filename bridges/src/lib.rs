@@ -18,6 +18,7 @@ mod setup;
 
 pub use crate::core::config::{Dialect, Event, Handler, HandlerSet, Layer, LiveHandlers, OnFailure, Trust};
 pub use crate::core::problem::{Problem, Severity};
+pub use crate::core::tool_names::known_tools;
 pub use setup::{
     Attendance, BridgeConfig, ExtraSettings, SettingSources, TrustDecision, find_workspace_root, workspace_root,
 };

@@ -1,14 +1,7 @@
 //! A word at load about a matcher that can match no tool there is: more often than not a slip, and a gate that is off.
 
 use super::{Match, Matcher};
-
-/// The tools that matchers are written for, in both dialects' names.
-const TOOLS: &[&str] = &[
-    "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "Glob",
-    "Grep", "KillShell", "Monitor", "MultiEdit", "NotebookEdit", "NotebookRead", "Read", "Skill", "SlashCommand",
-    "Task", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "WebFetch", "WebSearch",
-    "Write", "apply_patch", "spawn_agent",
-];
+use crate::core::tool_names::{CODEX, KNOWN};
 
 /// What is odd about a matcher of an event about tools, and what to write; `None` where nothing is.
 pub(crate) fn hint(matcher: &Matcher) -> Option<(String, String)> {
@@ -17,25 +10,26 @@ pub(crate) fn hint(matcher: &Matcher) -> Option<(String, String)> {
     if text.contains("mcp") {
         return None;
     }
+    let tools: Vec<&str> = KNOWN.iter().chain(CODEX).copied().collect();
     let names = matcher.exact_names();
-    let stray = names.iter().find(|name| !TOOLS.contains(&name.as_str()));
+    let stray = names.iter().find(|name| !tools.contains(&name.as_str()));
     if let Some(name) = stray {
-        let near = TOOLS.iter().find(|tool| tool.eq_ignore_ascii_case(name));
+        let near = tools.iter().find(|tool| tool.eq_ignore_ascii_case(name));
         let remedy = match near {
             Some(tool) => format!("Names are exact and case-sensitive: write `{tool}`."),
             None => "Names are exact and case-sensitive; write a tool's name, or a pattern.".to_owned(),
         };
         return Some((format!("no tool that is known is called `{name}`"), remedy));
     }
-    if matcher.matches(TOOLS) != Match::No {
+    if matcher.matches(&tools) != Match::No {
         return None;
     }
     let parts: Vec<&str> = text.split([',', '(']).map(str::trim).collect();
     let remedy = match parts.as_slice() {
-        [tool, ..] if text.contains('(') && TOOLS.contains(tool) => {
+        [tool, ..] if text.contains('(') && tools.contains(tool) => {
             format!("A matcher is about a tool's name alone: write `{tool}`, and look at the input in the hook.")
         }
-        [first, second, ..] if TOOLS.contains(first) && TOOLS.contains(second) => {
+        [first, second, ..] if tools.contains(first) && tools.contains(second) => {
             format!("Separate names with `|`, as in `{first}|{second}`.")
         }
         _ => "Write a tool's name, or a pattern that matches one.".to_owned(),
