@@ -41,6 +41,7 @@ use crate::config::stricter;
 use crate::fault::Fault;
 use crate::live_settings::{self, LiveSettings};
 use crate::mcp::McpPlan;
+use crate::settings_gate::SettingsGate;
 use crate::settings_rules::{add_rules, claude_mode};
 use crate::web::Web;
 
@@ -240,6 +241,7 @@ pub(crate) async fn open(
     root.provide(Arc::clone(&plan.web.search))?;
 
     let jobs = Arc::new(Jobs::default());
+    let gated = policy.clone();
     for tool in sluice_tools::builtin(bash_config(&plan, claude, policy, Arc::clone(&jobs))) {
         // What could never find anything is not offered.
         if tool.name() == "WebSearch" && plan.web.search.is_empty() {
@@ -264,14 +266,23 @@ pub(crate) async fn open(
     if plan.dialects.codex {
         findings.problems.extend(begun.codex.problems.iter().cloned());
     }
-    let settings = LiveSettings::follow(begun, Arc::clone(&config), host_files, plan.dialects, permissions);
+    let settings = Arc::new(LiveSettings::follow(
+        begun,
+        Arc::clone(&config),
+        host_files,
+        plan.dialects,
+        permissions,
+        Arc::clone(&processes),
+        &log.handle(),
+    ));
+    SettingsGate::mount(&agent, &settings, &gated)?;
     if plan.dialects.claude_code {
         ClaudeCodeBridge::new(Arc::clone(&config), settings.claude(), env).mount(&agent)?;
     }
     if plan.dialects.codex {
         CodexBridge::new(config, settings.codex()).mount(&agent)?;
     }
-    root.provide::<dyn Settings>(Arc::new(settings))?;
+    root.provide::<dyn Settings>(settings)?;
     // Nothing waits between here and the session's own life, so that no server is started for nobody.
     let servers = plan.mcp.connectable(&start_dir, &plan.key_variables);
     McpTools::start(&root, servers, plan.mcp.call, &plan.live)?.hold_first_request(&agent)?;

@@ -3,7 +3,8 @@
 //! Each file's text in force is kept here, and discovery reads these texts and nothing else, so that a change counts
 //! only once it was offered and applied. The invariant: a file that is gone, or that cannot be parsed any more, leaves
 //! its last good version in force and is said once. Hooks and the allow, ask and deny rules follow; the mode, `env` and
-//! the command line's settings are as they were when the session began.
+//! the command line's settings are as they were when the session began. What a change may be the work of is told by
+//! [`LiveSettings::may_be_the_models`], for [`crate::settings_gate`].
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,11 +15,15 @@ use std::time::{Duration, SystemTime};
 use sluice_bridges::claude_code::{self, Discovery};
 use sluice_bridges::{BridgeConfig, Dialect, Layer, LiveHandlers, Problem, Severity, codex};
 use sluice_harness::Fut;
+use sluice_harness::ids::Seq;
+use sluice_harness::log::LogHandle;
+use sluice_harness::log::event::{EventKind as _, ToolCall};
 use sluice_harness::permission::PermissionStore;
 use sluice_harness::scene::Scene;
 use sluice_harness::seam::host_files::{HostFiles, PathKind};
 use sluice_harness::seam::live::NoticeLevel;
 use sluice_harness::seam::settings::{Settings, SettingsChange, SettingsSource};
+use sluice_providers::process::LocalProcesses;
 
 use crate::compose::Dialects;
 use crate::settings_rules::entry_rules;
@@ -37,11 +42,14 @@ pub(crate) struct LiveSettings {
     permissions: Arc<PermissionStore>,
     claude: Arc<LiveHandlers>,
     codex: Arc<LiveHandlers>,
+    processes: Arc<LocalProcesses>,
     state: Mutex<State>,
 }
 
 struct State {
     watched: Vec<Watched>,
+    /// How much of the log there was at the last look.
+    seen: u64,
     /// What is known to be wrong with what is in force.
     problems: Vec<Problem>,
 }
@@ -56,6 +64,8 @@ struct Watched {
     in_force: Held,
     /// What it holds instead, offered and not yet judged.
     pending: Option<Vec<u8>>,
+    /// Whether the model was at work between the look that found that and the one before.
+    in_work: bool,
     /// What it holds instead and was kept out.
     declined: Option<Vec<u8>>,
     /// What it held when it was said to be of no use.
@@ -84,7 +94,14 @@ impl Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stamp {
     Absent,
-    File { inode: u64, length: u64, seconds: i64, nanos: i64 },
+    /// The time of the last change of its state is nobody's to set.
+    File {
+        inode: u64,
+        length: u64,
+        seconds: i64,
+        nanos: i64,
+        changed: (i64, i64),
+    },
 }
 
 /// What was found at the beginning.
@@ -110,7 +127,7 @@ pub(crate) async fn begin(config: &BridgeConfig, files: &dyn HostFiles) -> Begun
         let read = files.read(&path).await;
         let in_force = Held::of(read.as_ref().map(Vec::clone));
         let change = SettingsChange { owner: dialect.word().to_owned(), source, path };
-        watched.push(Watched { change, stamp, in_force, pending: None, declined: None, useless: None });
+        watched.push(Watched { change, stamp, in_force, pending: None, in_work: false, declined: None, useless: None });
     }
     let shown = InForce::of(files, &watched);
     let (claude, codex) =
@@ -126,6 +143,8 @@ impl LiveSettings {
         files: Arc<dyn HostFiles>,
         dialects: Dialects,
         permissions: Arc<PermissionStore>,
+        processes: Arc<LocalProcesses>,
+        log: &LogHandle,
     ) -> Self {
         let Begun { claude, codex, watched } = begun;
         let mut problems = Vec::new();
@@ -142,7 +161,8 @@ impl LiveSettings {
             permissions,
             claude: LiveHandlers::new(claude.handlers),
             codex: LiveHandlers::new(codex.handlers),
-            state: Mutex::new(State { watched, problems }),
+            processes,
+            state: Mutex::new(State { watched, seen: log.len(), problems }),
         }
     }
 
@@ -169,6 +189,18 @@ impl LiveSettings {
         if let Some(slot) = state.watched.iter_mut().find(|w| w.change == file.change) {
             *slot = file;
         }
+    }
+
+    /// Whether a call of the model has begun since the last look, or something that a call started is still there.
+    fn was_in_work(&self, log: &LogHandle) -> bool {
+        let from = std::mem::replace(&mut self.lock().seen, log.len());
+        self.processes.keeps_for_the_model()
+            || log.since(Seq(from)).iter().any(|logged| &*logged.kind == ToolCall::TYPE)
+    }
+
+    /// Whether an offered change may be the model's own, for it was at work when the change came.
+    pub(crate) fn may_be_the_models(&self, change: &SettingsChange) -> bool {
+        self.lock().watched.iter().any(|file| file.change == *change && file.in_work)
     }
 
     /// Looks into one file; what the user is to be told of it, if anything.
@@ -252,7 +284,10 @@ impl Settings for LiveSettings {
     fn changed<'a>(&'a self, scene: Scene<'a>) -> Fut<'a, Vec<SettingsChange>> {
         Box::pin(async move {
             let mut changes = Vec::new();
+            let in_work = self.was_in_work(scene.log);
             for mut file in self.watched() {
+                // What was offered already stays what it was.
+                file.in_work = in_work || (file.in_work && file.pending.is_some());
                 let said = self.look(&mut file).await;
                 if file.pending.is_some() {
                     changes.push(file.change.clone());
@@ -313,7 +348,9 @@ async fn stamp(path: &Path) -> Option<Stamp> {
     let Ok(meta) = tokio::fs::metadata(path).await else { return Some(Stamp::Absent) };
     let settled =
         meta.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|age| age > FRESH);
-    let stamp = Stamp::File { inode: meta.ino(), length: meta.len(), seconds: meta.mtime(), nanos: meta.mtime_nsec() };
+    let changed = (meta.ctime(), meta.ctime_nsec());
+    let stamp =
+        Stamp::File { inode: meta.ino(), length: meta.len(), seconds: meta.mtime(), nanos: meta.mtime_nsec(), changed };
     settled.then_some(stamp)
 }
 

@@ -19,6 +19,7 @@ mod plan;
 mod run;
 mod sandbox;
 mod sessions;
+mod settings_gate;
 mod settings_rules;
 mod signals;
 mod state;

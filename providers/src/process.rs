@@ -89,6 +89,12 @@ impl LocalProcesses {
     pub fn running(&self) -> usize {
         self.registry.running()
     }
+
+    /// Whether anything runs under a warden: a command that the model proposed, or what one left behind.
+    #[must_use]
+    pub fn keeps_for_the_model(&self) -> bool {
+        self.registry.has_warded()
+    }
 }
 
 impl Default for LocalProcesses {

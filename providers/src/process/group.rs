@@ -109,6 +109,10 @@ impl Registry {
         }
     }
 
+    pub(super) fn has_warded(&self) -> bool {
+        self.groups().live.values().any(|(_, kind)| *kind == Kind::Warded)
+    }
+
     pub(super) fn running(&self) -> usize {
         *self.running.borrow()
     }
