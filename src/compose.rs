@@ -42,7 +42,7 @@ use crate::fault::Fault;
 use crate::live_settings::{self, LiveSettings};
 use crate::mcp::McpPlan;
 use crate::settings_gate::SettingsGate;
-use crate::settings_rules::{add_rules, claude_mode};
+use crate::settings_rules::{add_rules, claude_mode, set_mode};
 use crate::web::Web;
 
 /// How long disposal waits for what is still running.
@@ -202,7 +202,8 @@ pub(crate) async fn open(
     let permissions = Arc::new(PermissionStore::new(Mode::Default).following(sluice_providers::files::real_path));
     add_rules(&permissions, &plan, &start_dir, &claude.permissions, &mut findings);
     let mode = plan.mode.or(claude_mode(claude)).unwrap_or(Mode::Default);
-    permissions.set_mode(plan.at_most.filter(|wanted| stricter(*wanted, mode)).unwrap_or(mode));
+    let mode = plan.at_most.filter(|wanted| stricter(*wanted, mode)).unwrap_or(mode);
+    set_mode(&permissions, mode, &claude.permissions, &mut findings);
 
     let mut session = SessionFacts::new(
         id.clone(),

@@ -107,3 +107,24 @@ pub(crate) fn claude_mode(found: &claude_code::Discovery) -> Option<Mode> {
         .filter_map(|word| word.parse().ok())
         .next_back()
 }
+
+/// Puts the mode into force that was asked for, as far as the settings files let it be.
+pub(crate) fn set_mode(
+    permissions: &PermissionStore,
+    wanted: Mode,
+    from_settings: &[claude_code::PermissionEntry],
+    findings: &mut Findings,
+) {
+    for entry in from_settings.iter().filter(|entry| entry.no_bypass) {
+        permissions.forbid_bypass(&entry.origin.display().to_string());
+    }
+    // The store begins in `default`, and stays there when the mode is refused.
+    if let Err(off) = permissions.set_mode(wanted) {
+        findings.problems.push(Problem::new(
+            sluice_bridges::Severity::Warning,
+            "bypass-switched-off",
+            format!("{off}; this session begins in default."),
+            "Grant what may run unasked with --allowed-tools.",
+        ));
+    }
+}

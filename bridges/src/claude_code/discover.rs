@@ -31,8 +31,8 @@ pub struct PermissionEntry {
     pub deny: Vec<String>,
     /// The mode the file wants; counts only when `trusted`.
     pub default_mode: Option<String>,
-    /// Further folders the file wants; count only when `trusted`.
-    pub additional_dirs: Vec<String>,
+    /// Whether the file switches the mode `bypassPermissions` off; counts in any case.
+    pub no_bypass: bool,
     /// Whether the file is the user's own or was accepted.
     pub trusted: bool,
 }
@@ -150,7 +150,7 @@ fn assemble(config: &BridgeConfig, read: Vec<(Origin, File)>, mut found: Discove
     let mut handlers: Vec<Handler> = Vec::new();
     for (origin, file) in read {
         let trusted = may_widen(origin.trust);
-        let File { handlers: own, disable_all, allow, ask, deny, default_mode, additional_dirs, env } = file;
+        let File { handlers: own, disable_all, allow, ask, deny, default_mode, no_bypass, env } = file;
         for mut handler in own {
             handler.off.clone_from(&off);
             if handler.trust == Trust::HeldBack && handler.off.is_none() {
@@ -161,8 +161,14 @@ fn assemble(config: &BridgeConfig, read: Vec<(Origin, File)>, mut found: Discove
         if trusted {
             let source = &origin.source;
             found.env.extend(env.into_iter().map(|(name, value)| EnvEntry { name, value, origin: source.clone() }));
-        } else if !env.is_empty() || disable_all.is_some() {
-            found.problems.push(untrusted_widening(&origin.source));
+        } else {
+            let held = [
+                ("`env`", !env.is_empty()),
+                ("`disableAllHooks`", disable_all.is_some()),
+                ("`permissions.defaultMode`", default_mode.is_some()),
+            ];
+            let held: Vec<&str> = held.into_iter().filter_map(|(name, there)| there.then_some(name)).collect();
+            found.problems.extend(untrusted_widening(&origin.source, &held));
         }
         found.permissions.push(PermissionEntry {
             anchor: config.workspace_root.clone(),
@@ -172,7 +178,7 @@ fn assemble(config: &BridgeConfig, read: Vec<(Origin, File)>, mut found: Discove
             ask,
             deny,
             default_mode,
-            additional_dirs,
+            no_bypass,
             trusted,
         });
     }
@@ -190,11 +196,15 @@ pub(crate) fn held_back(handler: &Handler) -> Problem {
     )
 }
 
-fn untrusted_widening(source: &Path) -> Problem {
-    Problem::new(
+/// The line that names what else of a file waits; `None` where nothing does.
+fn untrusted_widening(source: &Path, held: &[&str]) -> Option<Problem> {
+    let (last, before) = held.split_last()?;
+    let named = if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) };
+    let are = if before.is_empty() { "is" } else { "are" };
+    Some(Problem::new(
         Severity::Warning,
         "settings-held-back",
-        format!("{}: its `env` and off switches came with the repository and are held back.", source.display()),
+        format!("{}: its {named} came with the repository and {are} held back.", source.display()),
         "Put what you want of it into your own settings, or accept all of the repository with --trust-workspace.",
-    )
+    ))
 }

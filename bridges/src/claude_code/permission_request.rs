@@ -73,7 +73,10 @@ fn apply_one(scene: Scene<'_>, update: &Value) -> Result<(), String> {
                 _ => store.remove_rules(ORIGIN, behaviour, &rules),
             }
         }
-        "setMode" => store.set_mode(text("mode").parse::<Mode>().map_err(|e| e.to_string())?),
+        "setMode" => {
+            let mode = text("mode").parse::<Mode>().map_err(|e| e.to_string())?;
+            store.set_mode(mode).map_err(|e| e.to_string())?;
+        }
         "addDirectories" | "removeDirectories" => {
             for directory in update.get("directories").and_then(Value::as_array).into_iter().flatten() {
                 let path = scene.session.absolute(directory.as_str().unwrap_or_default().as_ref());

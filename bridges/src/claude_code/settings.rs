@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use sluice_harness::permission::Mode;
 
 use crate::core::config::{Action, Dialect, Event, Handler, Layer, OnFailure, Trust, Waiting};
 use crate::core::matcher::{Matcher, PatternFault, hint};
@@ -67,7 +68,7 @@ pub(crate) struct File {
     pub(crate) ask: Vec<String>,
     pub(crate) deny: Vec<String>,
     pub(crate) default_mode: Option<String>,
-    pub(crate) additional_dirs: Vec<String>,
+    pub(crate) no_bypass: bool,
     pub(crate) env: Vec<(String, String)>,
 }
 
@@ -81,6 +82,16 @@ pub(crate) fn read(origin: &Origin, text: &str, problems: &mut Vec<Problem>) -> 
         Err(why) => reader.unreadable(&why.to_string()),
     }
     reader.file
+}
+
+/// Whether a value is more than an empty place for one.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 struct Reader<'a> {
@@ -109,6 +120,10 @@ impl Reader<'_> {
         self.problems.push(Problem::new(Severity::Warning, "settings-entry-invalid", cause, remedy));
     }
 
+    fn not_followed(&mut self, path: &str, remedy: &str) {
+        self.note(Severity::Warning, "settings-not-followed", path, "it is not followed here", remedy);
+    }
+
     fn note(&mut self, severity: Severity, code: &'static str, path: &str, what: &str, remedy: &str) {
         let cause = format!("{}: {path}: {what}.", self.source().display());
         self.problems.push(Problem::new(severity, code, cause, remedy));
@@ -135,6 +150,9 @@ impl Reader<'_> {
             Some(Value::Object(hooks)) => self.hooks(hooks),
             Some(_) => self.dropped("hooks", "it is no object", "Write an object of events."),
         }
+        if settings.get("sandbox").is_some_and(says_something) {
+            self.not_followed("sandbox", "Use --sandbox and --network, or [sandbox] in sluice's own configuration.");
+        }
         // Other programs keep keys of theirs here; these can only be hooks in the wrong place, so a gate that is off.
         for key in settings.keys().filter(|key| *key == "hook" || KNOWN_EVENTS.contains(&key.as_str())) {
             let remedy = if key == "hook" { "Rename it to `hooks`." } else { "Put it inside `\"hooks\": { … }`." };
@@ -143,19 +161,32 @@ impl Reader<'_> {
     }
 
     fn permissions(&mut self, permissions: &Map<String, Value>) {
-        for key in ["allow", "ask", "deny", "additionalDirectories"] {
+        for key in ["allow", "ask", "deny"] {
             let texts = self.texts(permissions.get(key), &format!("permissions.{key}"));
             match key {
                 "allow" => self.file.allow = texts,
                 "ask" => self.file.ask = texts,
-                "deny" => self.file.deny = texts,
-                _ => self.file.additional_dirs = texts,
+                _ => self.file.deny = texts,
             }
         }
         match permissions.get("defaultMode") {
             None => {}
-            Some(Value::String(mode)) => self.file.default_mode = Some(mode.clone()),
+            Some(Value::String(mode)) => match mode.parse::<Mode>() {
+                Ok(_) => self.file.default_mode = Some(mode.clone()),
+                Err(why) => self.dropped("permissions.defaultMode", &why.to_string(), "Write a mode's name."),
+            },
             Some(_) => self.dropped("permissions.defaultMode", "it is no text", "Write a mode's name."),
+        }
+        match permissions.get("disableBypassPermissionsMode") {
+            None => {}
+            Some(Value::String(word)) if word == "disable" => self.file.no_bypass = true,
+            Some(_) => {
+                self.dropped("permissions.disableBypassPermissionsMode", "it is not \"disable\"", "Write \"disable\".");
+            }
+        }
+        if permissions.get("additionalDirectories").is_some_and(says_something) {
+            let remedy = "Give each folder with --add-dir.";
+            self.not_followed("permissions.additionalDirectories", remedy);
         }
     }
 

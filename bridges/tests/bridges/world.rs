@@ -262,7 +262,7 @@ impl World {
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
-        self.store.set_mode(mode);
+        self.store.set_mode(mode).unwrap();
     }
 
     pub(crate) fn file(&self, path: &str, text: &str) -> PathBuf {

@@ -217,7 +217,27 @@ fn specifier(rule: &str, tool: &str, inner: &str) -> Result<Specifier, RuleError
     if tool == "WebFetch" {
         let host = trimmed.strip_prefix("domain:").map(str::trim).filter(|h| !h.is_empty());
         let host = host.ok_or_else(|| wrong("a WebFetch rule names a host, such as `WebFetch(domain:example.com)`"))?;
-        return Ok(Specifier::Domain(CommandPattern::plain(&host.to_ascii_lowercase())));
+        return Ok(Specifier::Domain(CommandPattern::plain(&self::host(host).map_err(wrong)?)));
     }
     Ok(Specifier::Word(CommandPattern::parse(trimmed).map_err(wrong)?))
+}
+
+/// The host of a rule as URLs are compared with it. What no host can look like would never match, so that what was
+/// meant to be denied would go on.
+fn host(written: &str) -> Result<String, &'static str> {
+    if written.contains(['/', '?', '#', '@', '\\', '%']) || written.contains(char::is_whitespace) {
+        return Err("it names the host alone, without scheme, user and path, such as `WebFetch(domain:example.com)`");
+    }
+    let bare = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(written);
+    let host = bare.trim_end_matches('.').to_ascii_lowercase();
+    if host.contains(':') {
+        // Only addresses have colons in them; of these all have two at least.
+        let of_address = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.' | '*');
+        if host.matches(':').count() < 2 || !host.chars().all(of_address) {
+            return Err("it names the host alone, and every port of it; leave out the port");
+        }
+    } else if host.contains(['[', ']']) || host.split('.').any(str::is_empty) {
+        return Err("it names a host, such as `example.com`, `*.example.com` or `[::1]`");
+    }
+    Ok(host)
 }

@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use thiserror::Error;
+
 use super::judge::{self, Judgement, Place, RealPath};
 use super::matching::{self, Call};
 use super::mode::{Behaviour, Mode};
@@ -77,6 +79,16 @@ struct State {
     mode: Mode,
     rules: Arc<RuleSet>,
     directories: Arc<Vec<PathBuf>>,
+    /// Who wants no `bypassPermissions`.
+    no_bypass: Option<String>,
+}
+
+/// A mode that a settings file switched off.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the mode bypassPermissions is switched off by `permissions.disableBypassPermissionsMode` in {origin}")]
+pub struct ModeOff {
+    /// The file.
+    pub origin: String,
 }
 
 impl PermissionStore {
@@ -112,8 +124,26 @@ impl PermissionStore {
     }
 
     /// Changes the mode, for calls that are judged from now on.
-    pub fn set_mode(&self, mode: Mode) {
-        self.write().mode = mode;
+    ///
+    /// # Errors
+    /// When the mode is one that was switched off; the old one stays.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), ModeOff> {
+        let mut state = self.write();
+        match (&state.no_bypass, mode) {
+            (Some(origin), Mode::BypassPermissions) => return Err(ModeOff { origin: origin.clone() }),
+            (Some(_) | None, _) => state.mode = mode,
+        }
+        Ok(())
+    }
+
+    /// Switches the mode `bypassPermissions` off, for as long as the session lives: where it is in force, `default`
+    /// takes its place. `origin` is the file that wants it; the first one is the one that is named.
+    pub fn forbid_bypass(&self, origin: &str) {
+        let mut state = self.write();
+        state.no_bypass.get_or_insert_with(|| origin.to_owned());
+        if state.mode == Mode::BypassPermissions {
+            state.mode = Mode::Default;
+        }
     }
 
     /// Adds rules of one source; a rule that is already there stays single.
