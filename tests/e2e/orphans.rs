@@ -55,6 +55,21 @@ fn r_437_a_killed_sluice_takes_its_commands_and_their_daemons_along() {
 }
 
 #[test]
+fn a_killed_sluice_takes_along_a_server_of_tools_that_does_not_read() {
+    let place = Place::new();
+    let line = "(setsid sleep 600 &) ; touch started; sleep 600; true";
+    let servers = json!({"mcpServers": {"deaf": {"command": "sh", "args": ["-c", line]}}});
+    place.write("servers.json", &servers.to_string());
+    let model = place.script(&json!({"steps": [{"text": "never"}]}));
+    let started = place.start(place.sluice(["run", "hi", "--model", &model, "--mcp-config", "servers.json"]));
+    assert!(until(Duration::from_secs(60), || place.work().join("started").exists()), "{}", started.stderr());
+    assert!(until(Duration::from_secs(30), || sleepers(&place) >= 2), "{:?}", place.left_behind());
+    started.signal(Signal::KILL);
+    assert_eq!(started.wait().code, 137);
+    place.assert_nothing_left();
+}
+
+#[test]
 fn r_430_a_timeout_takes_a_daemon_of_the_command_along() {
     let place = Place::new();
     let late = json!({"name": "Bash", "input": {"command": format!("{STRAYS} wait; sleep 600"), "timeout": 1500}});

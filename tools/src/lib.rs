@@ -2,8 +2,8 @@
 //! `NotebookEdit`, `Glob`, `Grep`, `TodoWrite`, `WebFetch`, `WebSearch` and `AskUserQuestion`.
 //!
 //! Owns: each tool's schemas, normalising, body, wording and cards, in Claude Code's input and value shapes; what a
-//! session has seen of which file ([`observation`]); its background shells ([`jobs`]); and the tools of MCP servers
-//! ([`mcp`]).
+//! session has seen of which file ([`observation`]); its background shells ([`jobs`]); which images can be sent
+//! ([`image`]); and the tools of MCP servers ([`mcp`]).
 //!
 //! Must not know: any provider, any hook dialect, any front end. Files, processes and searches are reached only
 //! through the harness's seams; the one exception is the report of a shell's folder, which lies in the session's own
@@ -21,6 +21,7 @@ mod file_change;
 pub mod glob;
 pub mod grep;
 mod hidden;
+pub mod image;
 pub mod jobs;
 pub mod kill_shell;
 pub mod mcp;

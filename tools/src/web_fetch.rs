@@ -4,6 +4,7 @@
 //! so rules, hooks and the person judge what will be fetched. No second model reads the page: `prompt` is handed back
 //! beside it.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -14,7 +15,7 @@ use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::scene::SessionFacts;
 use sluice_harness::seam::web::{FetchProvider, Fetched, LONGEST_URL, Providers};
 use sluice_harness::tool::{BodyView, CallCard, CallFacts, CallKind, Concurrency, Content, Effect, Tool, ToolFailure};
-use url::Url;
+use url::{Host, Url};
 
 use crate::arguments::{one_line, schema, text_at, whole_at};
 use crate::failure;
@@ -76,13 +77,19 @@ fn canonical(given: &str) -> Result<String, String> {
     if given.len() > LONGEST_URL {
         return Err(format!("url is longer than {LONGEST_URL} bytes; give a shorter one"));
     }
-    let url = Url::parse(given)
+    let mut url = Url::parse(given)
         .map_err(|error| format!("url is no URL ({error}); give a whole one, such as https://example.com/page"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("url must begin with http:// or https://, not {}:", url.scheme()));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("url must not hold a user name or password; leave them out".to_owned());
+    }
+    if let Some(Host::Ipv6(address)) = url.host()
+        && let Some(inner) = embedded(address)
+    {
+        url.set_ip_host(inner.into()).map_err(|()| "url has a host that cannot be asked".to_owned())?;
+        return Ok(url.to_string());
     }
     let host = url.host_str().unwrap_or_default();
     let plain = given
@@ -92,6 +99,20 @@ fn canonical(given: &str) -> Result<String, String> {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#', ':']));
     let spelt = plain && !given.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\');
     Ok(if spelt { given.to_owned() } else { url.to_string() })
+}
+
+/// The IPv4 address that an IPv6 address is another spelling of: mapped, compatible, or by the prefix of translators
+/// (RFC 4291, RFC 6052).
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+            if !address.is_unspecified() && !address.is_loopback() =>
+        {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => None,
+    }
 }
 
 impl Tool for WebFetch {
@@ -186,6 +207,10 @@ mod tests {
         for (given, url) in [
             ("http://2130706433/", "http://127.0.0.1/"),
             ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://[::ffff:93.184.216.34]/a?b", "http://93.184.216.34/a?b"),
+            ("http://[::FFFF:5db8:d822]:8080/", "http://93.184.216.34:8080/"),
+            ("http://[::93.184.216.34]", "http://93.184.216.34/"),
+            ("https://[64:ff9b::5db8:d822]/", "https://93.184.216.34/"),
             ("HTTPS://EXAMPLE.com/A", "https://example.com/A"),
             ("https://example\u{3002}com/", "https://example.com/"),
             ("https:example.com", "https://example.com/"),

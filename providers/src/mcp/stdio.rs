@@ -111,9 +111,10 @@ impl Program {
         let cut = watched::lock(&self.seen).fault();
         let how = match (cut, end) {
             (Some(why), _) => why.to_owned(),
+            (None, Ok(End::NotStarted(problem))) => return McpFault::NotStarted { why: problem.to_string() },
             (None, Ok(End::Exited(code))) => format!("its process ended with code {code}"),
             (None, Ok(End::Signalled(number))) => format!("its process was ended by signal {number}"),
-            (None, Ok(End::Cancelled | End::TimedOut | End::NotStarted(_))) => "it was stopped".to_owned(),
+            (None, Ok(End::Cancelled | End::TimedOut)) => "it was stopped".to_owned(),
             (None, Err(_)) => "it closed its output".to_owned(),
         };
         McpFault::Ended { how, words: self.words() }

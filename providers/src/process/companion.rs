@@ -1,8 +1,9 @@
 //! A child that lives beside the session and is spoken to, such as a server on standard streams.
 //!
-//! Its group is registered like any run's: it dies with the provider. Dropping [`Life`] ends it too (TERM, grace,
-//! KILL). Unlike a command, a companion leaves nobody behind: what is still in its group when it ends by itself is
-//! killed, for nobody would ever speak to it again. Its stderr is read to the end whatever happens, each line into the
+//! It is nobody's proposal and so not confined, but it runs under the warden, if there is one: it dies with the provider,
+//! and with the program however that ends. Dropping [`Life`] ends it too (TERM, grace, KILL). Unlike a command, a
+//! companion leaves nobody behind: what it has started and left running when it ends by itself is killed, for nobody
+//! would ever speak to it again. Its stderr is read to the end whatever happens, each line into the
 //! diagnostics, the last of it kept for error messages.
 
 use std::collections::VecDeque;
@@ -12,12 +13,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use sluice_harness::cancel::{Cancel, CancelCause};
-use sluice_harness::seam::process::{End, Environment, Keep, Owner, ProcessSpec, Program, StartProblem};
+use sluice_harness::seam::process::{Confinement, End, Environment, Keep, Owner, ProcessSpec, Program, StartProblem};
+use sluice_harness::seam::sandbox::SandboxPolicy;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
 
-use super::group::{self, Job, Leash};
+use super::group::{self, Job, Kind, Leash};
 use super::leader::{self, Leader};
 use super::spawn::Input;
 use super::{LocalProcesses, supervise};
@@ -117,7 +119,8 @@ impl LocalProcesses {
         }
         let launch = ProcessSpec {
             program: Program::Direct { program: program.clone(), args },
-            owner: Owner::User,
+            // The warden's keeping is what is wanted of it.
+            owner: Owner::Model(Confinement { policy: SandboxPolicy::off(), files: Vec::new() }),
             cwd,
             environment,
             stdin: Vec::new(),
@@ -125,7 +128,7 @@ impl LocalProcesses {
             grace,
             keep: Keep::Head(0),
         };
-        let mut leader = leader::start(launch, Input::Fed, None).await?;
+        let mut leader = leader::start(launch, Input::Fed, self.warden.as_ref()).await?;
         let (stdin, stdout, stderr) = leader.streams();
         let (Some(group), Some(stdin), Some(stdout)) = (leader.group(), stdin, stdout) else {
             return Err(lost("the system gave it no process id or no pipes"));
@@ -168,7 +171,15 @@ impl Running {
         };
         let end = match by_itself {
             Some(end) => {
-                group::signal(group, Signal::KILL);
+                if leader.kind() == Kind::Plain {
+                    group::signal(group, Signal::KILL);
+                } else {
+                    tokio::select! {
+                        biased;
+                        () = supervise::kill(&mut leader, group) => {}
+                        never = stderr.pump_for_ever() => match never {},
+                    }
+                }
                 end
             }
             None => {

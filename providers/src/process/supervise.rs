@@ -218,6 +218,15 @@ pub(super) async fn end(leader: &mut Leader, group: Pid, grace: Duration) {
     if tokio::time::timeout(grace, gone(leader, group, LOOK)).await.is_ok() {
         return;
     }
+    kill(leader, group).await;
+}
+
+/// KILL to the whole group, and waits until it is gone.
+pub(super) async fn kill(leader: &mut Leader, group: Pid) {
+    // The number of a child that is collected may be somebody else's by now, unless others hold the group.
+    if leader.is_gone() && !group::is_alive(group) {
+        return;
+    }
     group::signal(group, leader.kind().kill());
     if tokio::time::timeout(GONE, gone(leader, group, LOOK)).await.is_ok() {
         return;

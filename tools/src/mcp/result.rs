@@ -10,8 +10,12 @@ use sluice_harness::json::{Json, JsonObject};
 use sluice_harness::seam::mcp::CallOutcome;
 use sluice_harness::tool::Content;
 
+use crate::image;
+
 /// How many characters of text one result may bring before the model.
 const MOST_TEXT: usize = 100_000;
+/// How many blocks it may bring.
+const MOST_BLOCKS: usize = 1000;
 
 /// The value of an outcome.
 pub(super) fn value(outcome: CallOutcome) -> Json {
@@ -35,7 +39,18 @@ pub(super) fn value(outcome: CallOutcome) -> Json {
 /// What the model reads of a value.
 pub(super) fn content(value: &Json) -> Content {
     let mut left = MOST_TEXT;
-    let mut blocks: Content = blocks(value.view()).iter().map(|block| shown(block, &mut left)).collect();
+    let given = blocks(value.view());
+    let mut blocks = Content::new();
+    for block in given {
+        if blocks.len() == MOST_BLOCKS || (left == 0 && !brings_no_text(block)) {
+            continue;
+        }
+        blocks.push(shown(block, &mut left));
+    }
+    let more = given.len() - blocks.len();
+    if more > 0 {
+        blocks.push(Block::text(format!("[… {more} more blocks of the result are left out …]")));
+    }
     let structured = value.view().get("structuredContent").filter(|_| blocks.is_empty());
     if structured.is_some()
         && let Some(exact) = value.object().and_then(|object| object.get("structuredContent").cloned())
@@ -58,18 +73,35 @@ fn blocks(value: &Value) -> &[Value] {
     list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
+/// Whether a block is a picture, which no text is counted for.
+fn brings_no_text(block: &Value) -> bool {
+    let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+    text("type") == "image" && image::flaw(text("mimeType"), text("data")).is_none()
+}
+
+/// A picture that can be sent, or a word about one that cannot.
+fn picture(media_type: &str, data: &str, left: &mut usize) -> Block {
+    match image::flaw(media_type, data) {
+        None => Block::Image { media_type: media_type.to_owned(), data: data.to_owned() },
+        Some(flaw) => Block::text(cut(&format!("[an image {flaw}: not shown]"), left)),
+    }
+}
+
 fn shown(block: &Value, left: &mut usize) -> Block {
     let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
         "text" => Block::text(cut(text("text"), left)),
-        "image" => Block::Image { media_type: text("mimeType").to_owned(), data: text("data").to_owned() },
+        "image" => picture(text("mimeType"), text("data"), left),
         "resource" => resource(block.get("resource").unwrap_or(&Value::Null), left),
         "resource_link" => {
             let words = [text("name"), text("uri"), text("description")];
             let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
             Block::text(cut(&format!("[resource: {}]", words.join(", ")), left))
         }
-        kind => Block::text(format!("[{} content, {} bytes, not shown]", one_word(kind), block.to_string().len())),
+        kind => {
+            let words = format!("[{} content, {} bytes, not shown]", one_word(kind), block.to_string().len());
+            Block::text(cut(&words, left))
+        }
     }
 }
 
@@ -78,9 +110,7 @@ fn resource(resource: &Value, left: &mut usize) -> Block {
     let (uri, kind) = (text("uri").unwrap_or_default(), text("mimeType").unwrap_or_default());
     match (text("text"), text("blob")) {
         (Some(words), _) => Block::text(cut(&format!("[resource: {uri}]\n{words}"), left)),
-        (None, Some(blob)) if kind.starts_with("image/") => {
-            Block::Image { media_type: kind.to_owned(), data: blob.to_owned() }
-        }
+        (None, Some(blob)) if image::flaw(kind, blob).is_none() => picture(kind, blob, left),
         (None, blob) => {
             let bytes = blob.map_or(0, |blob| blob.len() / 4 * 3);
             Block::text(cut(&format!("[resource: {uri}, {kind}, about {bytes} bytes, not shown]"), left))
@@ -162,6 +192,28 @@ mod tests {
         let content = content(&value(outcome(&[&long, r#"{"type":"text","text":"more"}"#], None)));
         let text = sluice_harness::content::plain_text(&content);
         assert!(text.contains("[… the rest of 100005 characters is left out …]"));
-        assert!(text.ends_with("[… the rest of 4 characters is left out …]"));
+        assert!(text.ends_with("[… 1 more blocks of the result are left out …]"), "{}", text.len());
+    }
+
+    #[test]
+    fn blocks_without_number_are_one_note() {
+        let tiny = r#"{"type":"text","text":"tiny"}"#;
+        let content = content(&value(outcome(&vec![tiny; 50_000], None)));
+        assert_eq!(content.len(), MOST_BLOCKS + 1);
+        assert_eq!(content.last(), Some(&Block::text("[… 49000 more blocks of the result are left out …]")));
+    }
+
+    #[test]
+    fn an_image_that_no_model_takes_is_a_note() {
+        let blocks = [
+            r#"{"type":"image","mimeType":"image/svg+xml","data":"AAAA"}"#,
+            r#"{"type":"image","mimeType":"image/png","data":"not base64!"}"#,
+            r#"{"type":"image","data":"AAAA"}"#,
+            r#"{"type":"resource","resource":{"uri":"file:///b","mimeType":"image/bmp","blob":"AAAA"}}"#,
+        ];
+        let content = content(&value(outcome(&blocks, None)));
+        assert!(content.iter().all(|block| matches!(block, Block::Text(_))), "{content:?}");
+        let text = sluice_harness::content::plain_text(&content);
+        assert!(text.contains("image/svg+xml") && text.contains("not base64") && text.contains("image/bmp"), "{text}");
     }
 }
