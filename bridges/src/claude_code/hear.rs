@@ -1,7 +1,8 @@
 //! From a finished run to what it said, before any event gives it a meaning: exit code times stdout (reference 6.1).
 //!
 //! Exit code and JSON are independent: valid JSON decides at any code, exit 2 always blocks. What failed is told apart
-//! from what decided; whether a failure blocks is the handler's `onFailure`, else the configuration's.
+//! from what decided; whether a failure blocks is the handler's `onFailure`, else the configuration's. A gate whose hook
+//! the machine could not start is closed, whatever they say.
 
 use sluice_harness::seam::live::NoticeLevel;
 use sluice_harness::seam::process::End;
@@ -93,6 +94,10 @@ impl Reader<'_> {
                     None,
                     format!("hook `{label}` did not end{limit} and was stopped; it decided nothing"),
                 );
+            }
+            End::NotStarted(problem) if problem.is_of_the_machine() && self.event.is_gate() => {
+                // It may have denied: a loss of ours never opens a gate.
+                return self.closed(&format!("could not be started: {problem}"));
             }
             End::NotStarted(_) => return self.not_started(),
             End::Exited(2) if self.ran.missing.is_some() => return self.not_started(),

@@ -1,7 +1,7 @@
 //! From a finished run of a Codex hook to what it said (reference 3): the exit code first, then stdout.
 //!
 //! Every failure leaves the action alone, unless `hooks.on_failure` is `block` on an event that can block. A word the
-//! dialect does not know is a failure that never blocks.
+//! dialect does not know is a failure that never blocks. A gate whose hook the machine could not start is closed.
 
 use sluice_harness::seam::live::NoticeLevel;
 use sluice_harness::seam::process::End;
@@ -39,6 +39,13 @@ impl Reader<'_> {
             End::TimedOut => {
                 let limit = self.handler.timeout.map_or(600, |t| t.as_secs());
                 self.failure(&format!("hook timed out after {limit}s"), "")
+            }
+            End::NotStarted(problem) if problem.is_of_the_machine() && self.event.is_gate() => {
+                // It may have denied: a loss of ours never opens a gate.
+                self.blocked(format!(
+                    "the hook `{}` could not be started: {problem}, so its decision is unknown",
+                    self.handler.label()
+                ))
             }
             End::NotStarted(_) => self.not_started(),
             End::Signalled(_) => self.failure("hook exited without a status code", ""),

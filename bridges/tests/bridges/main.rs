@@ -17,6 +17,7 @@ mod codex_effects;
 mod codex_several;
 mod discovery;
 mod field;
+mod not_started;
 mod payloads;
 mod permission;
 mod settings;

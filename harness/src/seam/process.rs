@@ -172,6 +172,18 @@ pub enum StartProblem {
     },
 }
 
+impl StartProblem {
+    /// Whether the machine or the program itself is at fault, and not what was to be started: a folder that is gone, a
+    /// limit on processes, open files or memory. What would have run may well have been right.
+    #[must_use]
+    pub fn is_of_the_machine(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::NotExecutable { .. } => false,
+            Self::Folder { .. } | Self::SandboxUnavailable { .. } | Self::System { .. } => true,
+        }
+    }
+}
+
 /// What was kept of one output stream, and how much there was: truncation cannot be overlooked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capture {

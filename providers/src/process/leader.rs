@@ -58,7 +58,7 @@ pub(super) async fn start(
     let (Some(warden), Some(confinement)) = (warden, confinement) else {
         return match spawn::spawn(&launch, &cwd, &env, input, Role::Program).await {
             Ok(child) => Ok(Leader { child, ward: None }),
-            Err(fault) => Err(explained(Arc::new(launch), fault).await),
+            Err(fault) => Err(explained(Arc::new(launch), Some(cwd), fault).await),
         };
     };
     let system = |fault: io::Error| StartProblem::System {
@@ -92,9 +92,9 @@ fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     Ok((UnixStream::from_std(ours)?, theirs.into()))
 }
 
-async fn explained(launch: Arc<Launch>, fault: io::Error) -> StartProblem {
+async fn explained(launch: Arc<Launch>, cwd: Option<PathBuf>, fault: io::Error) -> StartProblem {
     let program = launch.name.to_string_lossy().into_owned();
-    off_thread::run(&Cancel::new(), move |_| lookup::explain(&launch, &fault))
+    off_thread::run(&Cancel::new(), move |_| lookup::explain(&launch, cwd.as_deref(), &fault))
         .await
         .unwrap_or_else(|_| StartProblem::System { program, why: "its start was interrupted".to_owned() })
 }
@@ -130,7 +130,7 @@ impl Leader {
             Some(Report::Signalled { signal }) => Some(End::Signalled(signal)),
             Some(Report::NotStarted { errno }) => {
                 let fault = io::Error::from_raw_os_error(errno);
-                Some(End::NotStarted(explained(Arc::clone(&ward.launch), fault).await))
+                Some(End::NotStarted(explained(Arc::clone(&ward.launch), None, fault).await))
             }
             Some(Report::Unconfined { why }) => Some(End::NotStarted(StartProblem::SandboxUnavailable { why })),
             None => {

@@ -106,8 +106,12 @@ fn why_not(name: &str, path_list: &OsStr, cwd: &Path) -> StartProblem {
     StartProblem::NotFound { program: name.to_owned() }
 }
 
-/// What a failed start means for a program that look-up did find. Blocks.
-pub(super) fn explain(launch: &Launch, fault: &io::Error) -> StartProblem {
+/// What a failed start in `cwd` means for a program that look-up did find. Blocks.
+pub(super) fn explain(launch: &Launch, cwd: Option<&Path>, fault: &io::Error) -> StartProblem {
+    // It may have gone since it was looked at, and the system says the same of both.
+    if let Some(Err(problem)) = cwd.map(check_folder) {
+        return problem;
+    }
     let program = launch.name.to_string_lossy().into_owned();
     match fault.kind() {
         // The file is there, so what is missing is what its first line names.
