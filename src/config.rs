@@ -180,7 +180,10 @@ pub(crate) fn load(
     }
     let repository = workspace_root.join(".sluice").join("config.toml");
     let entries = read::file(&repository)?;
-    let notices = config.tighten(&repository, entries);
+    let by_variable = key::KEYS.iter().filter(|key| key.variable.and_then(|name| environment.variable(name)).is_some());
+    let said: Vec<String> =
+        by_variable.map(key::Key::full_name).chain(overrides.iter().map(|(entry, _)| entry.name())).collect();
+    let notices = config.tighten(&repository, entries, &said);
     config.notices.extend(notices);
     for key in key::KEYS {
         let Some(variable) = key.variable else { continue };

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sluice_harness::seam::model::Model;
-use sluice_providers::anthropic::{AnthropicModel, AnthropicOptions};
+use sluice_providers::anthropic::{AnthropicModel, AnthropicOptions, OUTPUT_LIMIT};
 use sluice_providers::http::{HttpModelConfig, Timeouts};
 use sluice_providers::openai::OpenAiModel;
 use sluice_providers::script::ScriptModel;
@@ -58,6 +58,7 @@ pub(crate) fn resolve(config: &Config, environment: &Environment, demo: &str) ->
     let model: Arc<dyn Model> = match &provider.protocol {
         Protocol::Script => script(&name.origin, model_name, environment)?,
         Protocol::Http { dialect, base_url, key, options } => {
+            leaves_room(config, provider_name, &provider.origin, options)?;
             let api_key = key.as_ref().map(|source| read_key(name, source, environment)).transpose()?;
             let settings = HttpModelConfig {
                 name: provider_name.to_owned(),
@@ -88,6 +89,26 @@ pub(crate) fn resolve(config: &Config, environment: &Environment, demo: &str) ->
         }
     };
     Ok(Resolved { model, note: None, key_variables: key_variables(config, Some(provider_name)) })
+}
+
+/// Refuses a budget of reasoning that the output limit leaves no answer beside.
+fn leaves_room(config: &Config, provider: &str, origin: &Origin, options: &HttpOptions) -> Result<(), Fault> {
+    let Some(budget) = options.thinking_tokens else { return Ok(()) };
+    let (limit, by) = match &config.max_output_tokens {
+        Some(limit) => (limit.value, limit.origin.to_string()),
+        None => (OUTPUT_LIMIT, "built in".to_owned()),
+    };
+    if budget < limit {
+        return Ok(());
+    }
+    Err(Fault::config(
+        "config-provider",
+        format!(
+            "{origin}: `thinking_tokens` of the provider `{provider}` is {budget}, and the output limit, which holds the \
+             answer too, is {limit} ({by})"
+        ),
+        "lower `thinking_tokens`, or raise `limits.max_output_tokens`",
+    ))
 }
 
 /// Whether the model that the configuration names takes images; a name that means nothing takes none.

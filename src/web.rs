@@ -41,7 +41,7 @@ pub(crate) fn providers(config: &Config, environment: &Environment) -> Result<We
     let private = if config.web_allow_private.value {
         PrivateHosts::all()
     } else {
-        PrivateHosts::these(hosts.split([',', ' ', '\t', '\n']).filter(|host| !host.is_empty()))
+        PrivateHosts::these(PrivateHosts::split(hosts))
     };
     let mut fetch = Providers::for_fetch(None);
     fetch.add(Arc::new(HttpFetch::new(private, proxies.clone()))).map_err(Fault::internal)?;

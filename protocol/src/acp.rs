@@ -7,6 +7,7 @@
 mod errors;
 mod locate;
 mod params;
+mod servers;
 mod setup;
 
 pub use agent_client_protocol_schema as schema;

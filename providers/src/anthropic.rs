@@ -9,6 +9,8 @@ mod assemble;
 mod encode;
 mod piece;
 
+pub use encode::OUTPUT_LIMIT;
+
 use std::sync::Arc;
 
 use sluice_harness::Fut;

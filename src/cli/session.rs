@@ -130,6 +130,7 @@ fn settings(argument: String) -> Result<SettingsArgument, Fault> {
         let remedy = "give a file, or JSON such as '{\"hooks\": {}}'";
         return Err(Fault::usage("settings-empty", "--settings names nothing", remedy));
     }
+    no_list("--settings", text, "write it as '{\"hooks\": {}}'")?;
     Ok(text_or_file(argument))
 }
 
@@ -138,7 +139,19 @@ fn mcp_config(argument: String) -> Result<SettingsArgument, Fault> {
         let remedy = "give a file, or JSON such as '{\"mcpServers\": {}}'";
         return Err(Fault::usage("mcp-config-empty", "--mcp-config names nothing", remedy));
     }
+    no_list("--mcp-config", &argument, "write it as '{\"mcpServers\": {\"name\": {\"command\": \"…\"}}}'")?;
     Ok(text_or_file(argument))
+}
+
+/// Refuses JSON that is a list: no file is meant by it.
+fn no_list(flag: &str, argument: &str, remedy: &str) -> Result<(), Fault> {
+    match serde_json::from_str(argument) {
+        Ok(serde_json::Value::Array(_)) => {
+            let cause = format!("the JSON given with {flag} must be an object, not a list");
+            Err(Fault::usage("flag-json", cause, remedy))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// JSON where it looks like an object, else a file.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sluice_bridges::OnFailure;
 use sluice_harness::permission::Mode;
 use sluice_harness::seam::sandbox::SandboxMode;
+use sluice_providers::web::PrivateHosts;
 
 use super::search::SearchEntry;
 
@@ -136,6 +137,8 @@ pub(crate) enum Takes<E: 'static> {
     },
     /// Seconds above 0, with fractions.
     Seconds(fn(Duration) -> E),
+    /// Hosts without scheme, port and path, divided by commas.
+    Hosts(fn(String) -> E),
 }
 
 /// A value as it was written, free of the notation it was written in.
@@ -160,6 +163,8 @@ impl Written {
             Self::Text(text) => format!("`{text}`"),
             Self::Switch(value) => format!("`{value}`"),
             Self::Whole(number) => format!("`{number}`"),
+            // Written out, a number may have hundreds of digits.
+            Self::Number(number) if number.is_finite() && number.abs() >= 1e15 => format!("`{number:e}`"),
             Self::Number(number) => format!("`{number}`"),
             Self::Other(name) => (*name).to_owned(),
         }
@@ -172,6 +177,7 @@ impl<E> Takes<E> {
         let made = match (self, written) {
             (Self::Text(make), Written::Text(text)) if !text.trim().is_empty() => Some(make(text.clone())),
             (Self::Switch(make), Written::Switch(value)) => Some(make(*value)),
+            (Self::Hosts(make), Written::Text(text)) if PrivateHosts::are_hosts(text) => Some(make(text.clone())),
             (Self::Word { make, .. }, Written::Text(word)) => make(word),
             (Self::Count { least, most, make }, Written::Whole(number)) if (*least..=*most).contains(number) => {
                 make(*number)
@@ -180,7 +186,12 @@ impl<E> Takes<E> {
             (Self::Seconds(make), Written::Whole(number)) => span(*number as f64).map(make),
             (Self::Seconds(make), Written::Number(number)) => span(*number).map(make),
             (
-                Self::Text(_) | Self::Switch(_) | Self::Word { .. } | Self::Count { .. } | Self::Seconds(_),
+                Self::Text(_)
+                | Self::Switch(_)
+                | Self::Word { .. }
+                | Self::Count { .. }
+                | Self::Seconds(_)
+                | Self::Hosts(_),
                 Written::Text(_) | Written::Switch(_) | Written::Whole(_) | Written::Number(_) | Written::Other(_),
             ) => None,
         };
@@ -191,7 +202,7 @@ impl<E> Takes<E> {
     pub(super) fn read_variable(&self, text: &str) -> Result<E, String> {
         let as_text = || Written::Text(text.to_owned());
         let written = match self {
-            Self::Text(_) | Self::Word { .. } => as_text(),
+            Self::Text(_) | Self::Word { .. } | Self::Hosts(_) => as_text(),
             Self::Switch(_) => match text {
                 "true" | "1" => Written::Switch(true),
                 "false" | "0" => Written::Switch(false),
@@ -214,13 +225,20 @@ impl<E> Takes<E> {
             }
             Self::Count { least, most, .. } if *most == u64::MAX => format!("a whole number from {least} up"),
             Self::Count { least, most, .. } => format!("a whole number from {least} to {most}"),
-            Self::Seconds(_) => "a number of seconds above 0".to_owned(),
+            Self::Seconds(_) => format!("a number of seconds above 0 and up to {MOST_SECONDS}"),
+            Self::Hosts(_) => "hosts divided by commas, each without scheme, port and path, such as `localhost`, \
+                               `10.0.0.7`, `[::1]` or `*.corp.example`"
+                .to_owned(),
         }
     }
 }
 
+/// The longest time that can be set, in seconds: some thirty years.
+const MOST_SECONDS: u32 = 1_000_000_000;
+
 fn span(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+    let fits = seconds <= f64::from(MOST_SECONDS);
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| fits && !time.is_zero())
 }
 
 /// A key.
@@ -416,7 +434,7 @@ pub(crate) const KEYS: &[Key<Entry>] = &[
         table: "web",
         name: "private_hosts",
         variable: Some("SLUICE_WEB_PRIVATE_HOSTS"),
-        takes: Takes::Text(Entry::WebPrivateHosts),
+        takes: Takes::Hosts(Entry::WebPrivateHosts),
         meaning: "hosts that WebFetch may reach although they are not public, divided by commas; `*.name` is all below a name",
     },
     Key {

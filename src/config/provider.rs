@@ -126,6 +126,7 @@ pub(super) struct Draft {
     /// The last option, and the last one that only [`Dialect::Anthropic`] has.
     option: Option<Setting<&'static str>>,
     anthropic_option: Option<Setting<&'static str>>,
+    thinking: Option<Origin>,
     first: Option<Origin>,
 }
 
@@ -161,6 +162,7 @@ impl Draft {
             }
             ProviderEntry::ThinkingTokens(value) => {
                 self.options.thinking_tokens = Some(value);
+                self.thinking = Some(origin.clone());
                 self.anthropic_option = Some(Setting { value: "thinking_tokens", origin: origin.clone() });
                 self.note("thinking_tokens", origin);
             }
@@ -175,6 +177,11 @@ impl Draft {
     fn note(&mut self, option: &'static str, origin: Origin) {
         self.option = Some(Setting { value: option, origin });
     }
+}
+
+/// Whether there is a provider of this name without any configuration.
+pub(super) fn is_built_in(name: &str) -> bool {
+    PRESETS.iter().any(|preset| preset.name == name)
 }
 
 /// All providers.
@@ -227,6 +234,15 @@ fn provider(name: &str, draft: Draft, home: Option<&Path>) -> Result<Provider, F
             "config-provider",
             format!("{}: the provider `{name}` is of kind \"openai\", which has no `{}`", option.origin, option.value),
             "remove the key, or use kind = \"anthropic\"",
+        ));
+    }
+    if let (Some(origin), Some(_)) = (&draft.thinking, &draft.options.effort) {
+        return Err(Fault::config(
+            "config-provider",
+            format!(
+                "{origin}: the provider `{name}` has both `effort` and `thinking_tokens`, of which only one is sent"
+            ),
+            "keep `effort`, or `thinking_tokens` for models that take a budget instead of a level",
         ));
     }
     let example = match dialect {

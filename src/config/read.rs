@@ -157,6 +157,9 @@ impl Reading<'_> {
             return;
         }
         let Some(members) = self.table(&table, value) else { return };
+        if members.is_empty() && !super::provider::is_built_in(provider) {
+            self.empty(name.span(), &table, "add kind and what it needs, or remove the table");
+        }
         for (name, value) in members {
             let word: &str = name.get_ref();
             let Some(key) = PROVIDER_KEYS.iter().find(|key| key.name == word) else {
@@ -181,6 +184,9 @@ impl Reading<'_> {
                 continue;
             }
             let Some(members) = self.table(&table, value) else { continue };
+            if members.is_empty() {
+                self.empty(name.span(), &table, "add kind = \"searxng\", \"brave\" or \"tavily\", or remove the table");
+            }
             for (name, value) in members {
                 let word: &str = name.get_ref();
                 let Some(key) = SEARCH_KEYS.iter().find(|key| key.name == word) else {
@@ -193,6 +199,10 @@ impl Reading<'_> {
                 }
             }
         }
+    }
+
+    fn empty(&mut self, span: Range<usize>, table: &str, remedy: &str) {
+        self.wrong(span, "config-provider", format!("the table [{table}] is empty"), remedy.to_owned());
     }
 
     fn value<E>(&mut self, name: &str, key: &Key<E>, value: &Spanned<DeValue<'_>>) -> Option<E> {

@@ -136,8 +136,17 @@ fn what_came_with_the_repository_tightens_and_the_user_has_the_last_word() {
     assert_eq!(config.retries.value, RetryPolicy::default().retries);
     let notices = config.notices.join("\n").replace(&folder.path().display().to_string(), "");
     expect![[r#"
-        /repo/.sluice/config.toml came with the repository and tightens hooks.on_failure, limits.parallel_calls, permissions.answer_timeout, permissions.mode
+        /repo/.sluice/config.toml came with the repository and tightens hooks.on_failure, permissions.answer_timeout, permissions.mode
         /repo/.sluice/config.toml came with the repository, and what would not tighten is not followed (limits.max_output_tokens, model_retry.retries); to use these values, set them in your own configuration"#]].assert_eq(&notices);
+}
+
+#[test]
+fn what_a_flag_or_a_variable_says_anyway_is_not_said_to_be_tightened() {
+    let folder = folder(&[(WORKSPACE, "[sandbox]\nmode = \"read-only\"\nnetwork = \"off\"\n")]);
+    let flag = (Entry::SandboxMode(SandboxMode::Off), Origin::Flag("--sandbox"));
+    let config = loaded(&folder, &[("SLUICE_NETWORK", "on")], &[flag]).unwrap();
+    assert_eq!((config.sandbox_mode.value, config.sandbox_network.value), (SandboxMode::Off, true));
+    assert!(config.notices.is_empty(), "{:?}", config.notices);
 }
 
 #[test]
@@ -221,7 +230,7 @@ fn a_value_of_the_wrong_kind_is_an_error_with_what_is_expected() {
     refused(
         "[permissions]\nanswer_timeout = 0\n",
         expect![[r#"
-        sluice: /home/me/.config/sluice/config.toml line 2: `permissions.answer_timeout` must be a number of seconds above 0, not `0`
+        sluice: /home/me/.config/sluice/config.toml line 2: `permissions.answer_timeout` must be a number of seconds above 0 and up to 1000000000, not `0`
           correct the value"#]],
     );
     refused(
@@ -248,6 +257,41 @@ fn a_value_of_the_wrong_kind_is_an_error_with_what_is_expected() {
         sluice: /home/me/.config/sluice/config.toml line 1: `hooks` must be a table, not true or false
           write [hooks] and its keys below"#]],
     );
+}
+
+#[test]
+fn hosts_seconds_and_empty_tables_that_mean_nothing_are_errors() {
+    refused(
+        "[web]\nprivate_hosts = \"127.0.0.1:80\"\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 2: `web.private_hosts` must be hosts divided by commas, each without scheme, port and path, such as `localhost`, `10.0.0.7`, `[::1]` or `*.corp.example`, not `127.0.0.1:80`
+          correct the value"#]],
+    );
+    refused(
+        "[mcp]\ncall_timeout = 1e300\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 2: `mcp.call_timeout` must be a number of seconds above 0 and up to 1000000000, not `1e300`
+          correct the value"#]],
+    );
+    refused(
+        "[providers.mine]\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 1: the table [providers.mine] is empty
+          add kind and what it needs, or remove the table"#]],
+    );
+    refused(
+        "[web.search.mine]\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 1: the table [web.search.mine] is empty
+          add kind = "searxng", "brave" or "tavily", or remove the table"#]],
+    );
+    refused(
+        "[providers.anthropic]\neffort = \"high\"\nthinking_tokens = 2048\n",
+        expect![[r#"
+        sluice: /home/me/.config/sluice/config.toml line 3: the provider `anthropic` has both `effort` and `thinking_tokens`, of which only one is sent
+          keep `effort`, or `thinking_tokens` for models that take a budget instead of a level"#]],
+    );
+    assert!(read::entries(Path::new(FILE), "[providers.openai]\n").is_ok(), "one that is built in needs no more");
 }
 
 #[test]
@@ -382,7 +426,7 @@ fn a_wrong_variable_is_an_error_that_names_it() {
         (
             "SLUICE_ANSWER_TIMEOUT",
             "inf",
-            "sluice: the variable SLUICE_ANSWER_TIMEOUT must be a number of seconds above 0, not `inf`\n  correct or unset \
+            "sluice: the variable SLUICE_ANSWER_TIMEOUT must be a number of seconds above 0 and up to 1000000000, not `inf`\n  correct or unset \
              SLUICE_ANSWER_TIMEOUT",
         ),
     ] {

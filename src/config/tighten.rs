@@ -93,8 +93,14 @@ pub(super) fn fate(config: &Config, entry: &Entry) -> Fate {
 }
 
 impl Config {
-    /// Follows what tightens of a repository's file; what to say of the rest, one line each.
-    pub(super) fn tighten(&mut self, path: &std::path::Path, entries: Vec<(Entry, Origin)>) -> Vec<String> {
+    /// Follows what tightens of a repository's file; what to say of the rest, one line each. `said` names the keys that
+    /// a variable or a flag sets in any case: of these nothing is followed.
+    pub(super) fn tighten(
+        &mut self,
+        path: &std::path::Path,
+        entries: Vec<(Entry, Origin)>,
+        said: &[String],
+    ) -> Vec<String> {
         let (mut followed, mut held): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for (entry, origin) in entries {
             let name = entry.name();
@@ -106,6 +112,7 @@ impl Config {
                 self.set(entry, origin, &mut super::Drafts::default());
             }
             let list = match fate {
+                Fate::Followed if said.contains(&name) => continue,
                 Fate::Followed => &mut followed,
                 Fate::Same => continue,
                 Fate::HeldBack => &mut held,

@@ -31,16 +31,19 @@ pub(super) fn parse_text<T: DeserializeOwned>(method: &str, text: &str) -> Resul
     if !text.starts_with('{') {
         return Err(invalid_params(format_args!("`{method}`: the parameters must be an object")));
     }
-    serde_json::from_str(text).map_err(|error| {
-        let reason = error.to_string();
-        // The position is in the text of the parameters, which nobody sees.
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let reason = reason.strip_suffix(&place).unwrap_or(&reason);
-        match member_at(text, &error, reason) {
-            Some(member) => invalid_params(format_args!("`{method}`: `{member}`: {reason}")),
-            None => invalid_params(format_args!("`{method}`: {reason}")),
-        }
+    serde_json::from_str(text).map_err(|error| match placed(text, &error) {
+        (Some(member), reason) => invalid_params(format_args!("`{method}`: `{member}`: {reason}")),
+        (None, reason) => invalid_params(format_args!("`{method}`: {reason}")),
     })
+}
+
+/// The member of a text that an error lies in, where one can be told, and the reason.
+pub(super) fn placed(text: &str, error: &serde_json::Error) -> (Option<String>, String) {
+    let reason = error.to_string();
+    // The position is in the text of the parameters, which nobody sees.
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let reason = reason.strip_suffix(&place).unwrap_or(&reason);
+    (member_at(text, error, reason), reason.to_owned())
 }
 
 /// Queues messages by the session they name: for [`Router::queue_key`](crate::Router::queue_key).

@@ -11,6 +11,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::params::{parse_text, text};
 use super::schema::v1::{LoadSessionRequest, NewSessionRequest, ResumeSessionRequest};
+use super::servers::wrong_server;
 use crate::rpc_error::invalid_params;
 
 /// A request that says where a session works.
@@ -46,7 +47,8 @@ pub fn parse_setup<T: SessionSetup>(method: &str, params: &Params<'_>) -> Result
     let text = text(params);
     let setup: T = match with_servers(text) {
         Some(completed) => parse_text(method, &completed)?,
-        None => parse_text(method, text)?,
+        // The schema's own error says neither which server is wrong nor what.
+        None => parse_text(method, text).map_err(|error| wrong_server(method, text).unwrap_or(error))?,
     };
     if !setup.cwd().is_absolute() {
         return Err(relative(method, "cwd", setup.cwd()));

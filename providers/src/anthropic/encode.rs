@@ -14,7 +14,7 @@ use super::AnthropicOptions;
 use crate::http::HttpModelConfig;
 
 /// The output limit where none is configured: this wire wants one with every request.
-const OUTPUT_LIMIT: u64 = 32_000;
+pub const OUTPUT_LIMIT: u64 = 32_000;
 /// The least budget of reasoning that is taken.
 const LEAST_BUDGET: u64 = 1024;
 

@@ -31,6 +31,18 @@ impl PrivateHosts {
         Self { everything: false, hosts: hosts.into_iter().map(|host| plain(host.as_ref())).collect() }
     }
 
+    /// The parts of a list of hosts, divided by commas or blanks.
+    pub fn split(list: &str) -> impl Iterator<Item = &str> {
+        list.split([',', ' ', '\t', '\n']).filter(|host| !host.is_empty())
+    }
+
+    /// Whether a list names at least one host, and nothing that [`these`](Self::these) would wait for in vain: no
+    /// scheme, port, path or range of addresses.
+    #[must_use]
+    pub fn are_hosts(list: &str) -> bool {
+        Self::split(list).next().is_some() && Self::split(list).all(is_host)
+    }
+
     /// Whether the user allows this host whatever its addresses are.
     pub(super) fn hold(&self, host: &str) -> bool {
         let host = plain(host);
@@ -43,7 +55,19 @@ impl PrivateHosts {
 }
 
 fn plain(host: &str) -> String {
-    host.trim().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase()
+    let host = host.trim().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    host.parse::<Ipv6Addr>().map_or(host, |address| address.to_string())
+}
+
+fn is_host(text: &str) -> bool {
+    let host = plain(text);
+    if host.contains(':') {
+        return host.parse::<Ipv6Addr>().is_ok();
+    }
+    let name = host.strip_prefix("*.").unwrap_or(&host);
+    let part =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    name.split('.').all(part)
 }
 
 /// Names that never stand for a public host, whoever answers for them. A proxy resolves names where nobody here sees
@@ -194,6 +218,24 @@ mod tests {
 
     #[test]
     fn hosts_that_the_user_allows_are_named_whole_or_by_what_is_above_them() {
+        for (list, are) in [
+            ("localhost, 10.0.0.7", true),
+            ("*.corp.example [::1],::1", true),
+            ("build_1.lan.", true),
+            ("", false),
+            (" , ", false),
+            ("http://x/", false),
+            ("127.0.0.1:80", false),
+            ("[::1]:80", false),
+            ("127.0.0.0/8", false),
+            ("localhost, fe80::/10", false),
+            ("a..b", false),
+            ("*", false),
+            ("me@host", false),
+        ] {
+            assert_eq!(PrivateHosts::are_hosts(list), are, "{list:?}");
+        }
+        assert!(PrivateHosts::these(["0:0:0:0:0:0:0:1"]).hold("[::1]"));
         let hosts = PrivateHosts::these(["Localhost", "*.corp.example", "[::1]", "10.0.0.7"]);
         for host in ["localhost", "LOCALHOST.", "a.corp.example", "[::1]", "::1", "10.0.0.7"] {
             assert!(hosts.hold(host), "{host}");
