@@ -1,10 +1,11 @@
 //! A session's sandbox policy: made once, before the model says anything, from the configuration and this machine.
 //!
-//! Which caches of tools stay writable is the table in [`caches`]. The invariant: every folder is resolved here, while
-//! nobody but the user can have put a link in its place; what a repository says of itself (where its git folder is) is
+//! Which caches of tools stay writable is the table in [`caches`], which links lead to them in [`links`]. The invariant:
+//! every folder is resolved here, by links alone that nobody but the user can have put in its place; what a repository says of itself (where its git folder is) is
 //! believed only when that place says so too.
 
 mod caches;
+mod links;
 
 use std::path::{Path, PathBuf};
 
@@ -21,43 +22,50 @@ const GUARDED_IN_HOME: &[&str] = &[
     ".claude.json",
     ".codex",
     ".profile",
+    ".login",
+    ".logout",
     ".bash_profile",
     ".bash_login",
     ".bash_logout",
+    ".bash_aliases",
     ".bashrc",
     ".zshenv",
     ".zshrc",
     ".zprofile",
     ".zlogin",
-    ".config/fish",
+    ".zlogout",
+    ".kshrc",
+    ".mkshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".xprofile",
+    ".xinitrc",
+    ".xsession",
+    ".xsessionrc",
     ".config/autostart",
-    ".config/systemd",
+    ".config/environment.d",
+    ".config/fish",
     ".config/git",
+    ".config/systemd",
     ".gitconfig",
     ".local/bin",
+    ".local/share/systemd",
+    ".local/share/dbus-1",
+    ".cargo/bin",
+    ".cargo/env",
+    ".bun/bin",
+    ".deno/bin",
+    "go/bin",
+    "bin",
 ];
+
+/// The same below the folder that `XDG_CONFIG_HOME` names.
+const GUARDED_IN_CONFIG: &[&str] = &["autostart", "environment.d", "fish", "git", "systemd", "sluice"];
 
 /// The part of a policy that is the same for every session of this configuration.
 pub(crate) fn policy(environment: &Environment, config: &Config) -> SandboxPolicy {
     let (mode, network) = (&config.sandbox_mode, &config.sandbox_network);
-    let temporary: Vec<PathBuf> = [Path::new("/tmp"), Path::new("/var/tmp"), environment.temp()]
-        .into_iter()
-        .filter_map(|folder| folder.canonicalize().ok())
-        .filter(|folder| folder != Path::new("/"))
-        .collect();
-    let mut protected: Vec<PathBuf> = GUARDED_IN_HOME
-        .iter()
-        .filter_map(|name| Some(environment.home()?.join(name)))
-        .chain(environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("sluice")))
-        .chain(environment.xdg("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("sluice")))
-        .chain(environment.variable("CLAUDE_CONFIG_DIR").map(PathBuf::from))
-        .chain(environment.variable("CODEX_HOME").map(PathBuf::from))
-        .map(|path| sluice_providers::files::real_path(&path))
-        .collect();
-    // A temporary folder is nobody's to divide.
-    protected.retain(|path| path.is_absolute() && !temporary.iter().any(|folder| path.starts_with(folder)));
-    let mut writable = temporary;
-    writable.extend(caches::folders(environment).iter().filter_map(|folder| folder.canonicalize().ok()));
+    let (writable, protected) = folders(environment);
     SandboxPolicy {
         mode: mode.value,
         writable,
@@ -67,11 +75,41 @@ pub(crate) fn policy(environment: &Environment, config: &Config) -> SandboxPolic
     }
 }
 
+/// What is writable whatever the workspace is, and what stays as it is also below that.
+fn folders(environment: &Environment) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let named = [Path::new("/tmp"), Path::new("/var/tmp"), environment.temp()];
+    let leads_to: Vec<PathBuf> = named.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let home = environment.home().and_then(|home| home.canonicalize().ok());
+    let home = home.filter(|home| !leads_to.iter().any(|folder| home.starts_with(folder)));
+    let real = |folder: &Path| links::real(folder, |holder| links::is_beyond_commands(holder, home.as_deref()));
+    let mut writable: Vec<PathBuf> =
+        named.iter().filter_map(|folder| real(folder)).filter(|folder| folder != Path::new("/")).collect();
+    let config = environment.xdg("XDG_CONFIG_HOME", ".config");
+    let below = |folder: Option<PathBuf>, names: &'static [&'static str]| {
+        folder.into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
+    };
+    let mut protected: Vec<PathBuf> = below(environment.home().map(Path::to_owned), GUARDED_IN_HOME)
+        .chain(below(config, GUARDED_IN_CONFIG))
+        .chain(below(environment.xdg("XDG_DATA_HOME", ".local/share"), &["systemd", "dbus-1"]))
+        .chain(below(environment.xdg("XDG_STATE_HOME", ".local/state"), &["sluice"]))
+        .chain(environment.variable("CLAUDE_CONFIG_DIR").map(PathBuf::from))
+        .chain(environment.variable("CODEX_HOME").map(PathBuf::from))
+        .map(|path| sluice_providers::files::real_path(&path))
+        .collect();
+    // A temporary folder is nobody's to divide.
+    protected.retain(|path| path.is_absolute() && !writable.iter().any(|folder| path.starts_with(folder)));
+    writable.extend(caches::folders(environment).iter().filter_map(|folder| real(folder)));
+    (writable, protected)
+}
+
 /// The policy with the folders of one session. Blocks while it looks at them.
 pub(crate) fn of_session(policy: SandboxPolicy, home: &Path, start_dir: &Path, folders: &[PathBuf]) -> SandboxPolicy {
     let mut policy = policy;
-    let named = [start_dir].into_iter().chain(folders.iter().map(PathBuf::as_path));
-    policy.writable.extend(named.filter_map(|folder| folder.canonicalize().ok()));
+    policy.writable.extend(start_dir.canonicalize().ok());
+    // A link to a further folder may be where commands make links: then it is nobody's word.
+    let known = policy.writable.clone();
+    let believed = |folder: &Path| links::real(folder, |holder| !known.iter().any(|known| holder.starts_with(known)));
+    policy.writable.extend(folders.iter().filter_map(|folder| believed(folder)));
     policy.writable.extend(git_folders(home, start_dir));
     policy
 }

@@ -105,7 +105,7 @@ impl Cage {
     /// When the kernel refuses what it said it could do.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         if self.fenced {
-            powers::give_up();
+            powers::give_up()?;
         }
         if let Some(files) = self.files.take() {
             files.restrict_self().map_err(io::Error::other)?;

@@ -61,3 +61,78 @@ fn caches_follow_their_variables_and_hold_no_programs() {
         assert!(!folders.contains(&closed), "{closed:?}");
     }
 }
+
+/// A folder beside the built tests, which lie in no temporary folder.
+fn out_of_temp() -> tempfile::TempDir {
+    tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap()
+}
+
+#[test]
+fn a_link_that_a_command_may_have_made_leads_to_no_grant() {
+    let folder = out_of_temp();
+    let root = folder.path().canonicalize().unwrap();
+    let home = root.join("home");
+    for name in ["home/.cache/uv", "home/go/pkg", "home/.npm", "data/m2", "outside", "tmp/mine"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, root.join(name)).unwrap();
+    link(&root.join("data/m2"), "home/.ccache");
+    link(&root.join("outside"), "home/go/pkg/mod");
+    link(Path::new("/"), "home/.cache/pip");
+    link(&root.join("outside"), "tmp/link");
+    link(&root.join("outside"), "data/linked");
+    let temp = root.join("tmp/link").display().to_string();
+    let linked = root.join("data/linked").display().to_string();
+    let variables = [("TMPDIR", temp.as_str()), ("CARGO_HOME", &linked), ("SCCACHE_DIR", &linked)];
+    let (writable, _) = folders(&Environment::made_up(&root, &variables));
+    for expected in ["home/.cache", "home/.cache/uv", "home/go/pkg", "home/.npm", "data/m2", "tmp"] {
+        assert!(writable.contains(&root.join(expected)), "{expected} in {writable:?}");
+    }
+    for closed in [root.join("outside"), PathBuf::from("/"), home] {
+        assert!(!writable.contains(&closed), "{closed:?} in {writable:?}");
+    }
+    // A folder that was closed by a command is the command's all the same.
+    fs::set_permissions(root.join("home/go/pkg"), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+    let (writable, _) = folders(&Environment::made_up(&root, &[]));
+    assert!(!writable.contains(&root.join("outside")), "{writable:?}");
+    // In a home folder that is temporary itself, commands make what they like.
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    fs::create_dir(temporary.path().join("home")).unwrap();
+    std::os::unix::fs::symlink(root.join("outside"), temporary.path().join("home/.npm")).unwrap();
+    let (writable, _) = folders(&Environment::made_up(temporary.path(), &[]));
+    assert!(!writable.contains(&root.join("outside")), "{writable:?}");
+}
+
+#[test]
+fn a_further_folder_is_not_reached_by_a_link_in_the_workspace() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["work", "outside", "mine/deep"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("../outside", root.join("work/added")).unwrap();
+    std::os::unix::fs::symlink("deep", root.join("mine/link")).unwrap();
+    let bare = SandboxPolicy {
+        mode: SandboxMode::WorkspaceWrite,
+        writable: Vec::new(),
+        protected: Vec::new(),
+        network: true,
+        required: Required { mode: false, network: false },
+    };
+    let work = root.join("work");
+    let made = of_session(bare, &root.join("nowhere"), &work, &[work.join("added"), root.join("mine/link")]);
+    assert_eq!(made.writable, [work, root.join("mine/deep")]);
+}
+
+#[test]
+fn what_runs_later_is_protected_where_the_variables_put_it() {
+    let root = out_of_temp();
+    let root = root.path().canonicalize().unwrap();
+    let config = root.join("config").display().to_string();
+    let (_, protected) = folders(&Environment::made_up(&root, &[("XDG_CONFIG_HOME", &config)]));
+    for name in
+        ["home/.tcshrc", "home/.cargo/bin", "home/bin", "home/.local/share/systemd", "config/git", "config/fish"]
+    {
+        assert!(protected.contains(&root.join(name)), "{name} in {protected:?}");
+    }
+}

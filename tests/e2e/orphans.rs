@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::log::Log;
-use crate::place::{Place, Started, until};
+use crate::place::{Place, Started, has, until};
 
 /// A daemon in a session of its own, deaf to TERM, child of a process that is gone; and a plain child in the background.
 const STRAYS: &str = "setsid sh -c 'trap \"\" TERM HUP INT; sleep 600; sleep 600' </dev/null >/dev/null 2>&1 & \
@@ -67,6 +67,26 @@ fn a_killed_sluice_takes_along_a_server_of_tools_that_does_not_read() {
     started.signal(Signal::KILL);
     assert_eq!(started.wait().code, 137);
     place.assert_nothing_left();
+}
+
+#[test]
+fn r_437_a_keeper_that_can_open_nothing_any_more_takes_all_along_all_the_same() {
+    if !has("prlimit") {
+        println!("skipped: no prlimit");
+        return;
+    }
+    for which in [Signal::TERM, Signal::KILL] {
+        let place = Place::new();
+        let line = format!("prlimit --pid $PPID --nofile=0:0 && {{ {STRAYS} touch started; wait; sleep 600; }}");
+        let model = place.script(&json!({"steps": [{"text": "go", "tool_calls": [bash(&line)]}, {"text": "done"}]}));
+        let run = ["run", "hi", "--model", &model, "--permission-mode", "bypassPermissions", "--sandbox", "off"];
+        let started = place.start(place.sluice(run));
+        assert!(until(Duration::from_secs(30), || place.work().join("started").exists()), "the call has started");
+        assert!(until(Duration::from_secs(30), || sleepers(&place) >= 3), "{:?}", place.left_behind());
+        started.signal(which);
+        started.wait();
+        place.assert_nothing_left();
+    }
 }
 
 #[test]

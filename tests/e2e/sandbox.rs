@@ -263,6 +263,59 @@ fn a_writable_folder_that_becomes_a_link_opens_nothing() {
 }
 
 #[test]
+fn a_link_planted_in_a_cache_opens_nothing_in_the_next_session() {
+    for user in users() {
+        let place = place();
+        for cache in [".cache/uv/keep", "go/pkg/mod/keep", ".npm/keep"] {
+            place.write_home(cache, "");
+        }
+        let out = place.root().join("out").display().to_string();
+        let plant = [
+            "rm -r ~/.cache/uv && ln -s / ~/.cache/uv",
+            &format!("rm -r ~/go/pkg/mod && ln -s '{out}' ~/go/pkg/mod && chmod 555 ~/go/pkg"),
+        ];
+        let flags = ["--sandbox", "workspace-write"];
+        let (_, results) = run(&place, user, &flags, &plant);
+        assert!(results.iter().all(|(failed, _)| !failed), "{user:?}: {results:?}");
+        let touch = format!("touch '{out}/x'");
+        let (_, results) = run(&place, user, &flags, &[&touch, "touch ~/go/pkg/mod/y", "touch ~/.cache/z ~/.npm/z"]);
+        let failed: Vec<bool> = results.iter().map(|(failed, _)| *failed).collect();
+        assert_eq!(failed, [true, true, false], "{user:?}: {results:?}");
+        // The file tools go by the same folders.
+        let write = json!({"name": "Write", "input": {"file_path": format!("{out}/w"), "content": "x"}});
+        let model = place.script(&json!({"steps": [{"text": "go", "tool_calls": [write]}, {"text": "done"}]}));
+        let args = [&["run", "hi", "--model", &model, "--permission-mode", "bypassPermissions"], &flags[..]].concat();
+        let done = place.run(as_user(user, &place.sluice(args)));
+        assert_eq!(done.code, 0, "{done:?}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "{user:?}: only what was given");
+    }
+}
+
+#[test]
+fn into_the_terminals_of_others_nothing_is_written() {
+    if !has("script") {
+        println!("skipped: no script");
+        return;
+    }
+    let mut place = place();
+    let named = place.root().join("out/tty");
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &format!("tty > '{}'; exec sleep 600", named.display()), "/dev/null"]);
+    terminal.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    let _terminal = Victim(terminal.spawn().unwrap());
+    let name = || fs::read_to_string(&named).unwrap_or_default().trim().to_owned();
+    assert!(crate::place::until(std::time::Duration::from_secs(30), || name().starts_with("/dev/pts/")), "{}", name());
+    place.set("TERMINAL", &name());
+    for mode in ["read-only", "workspace-write"] {
+        let commands =
+            ["test -w \"$TERMINAL\" && echo x > \"$TERMINAL\"", "echo x > /dev/null", "head -c 1 /dev/urandom"];
+        let (_, results) = run(&place, User::Own, &["--sandbox", mode], &commands);
+        let failed: Vec<bool> = results.iter().map(|(failed, _)| *failed).collect();
+        assert_eq!(failed, [true, false, false], "{mode}: {results:?}");
+    }
+}
+
+#[test]
 fn in_the_home_folder_what_lets_somebody_in_stays_as_it_is() {
     let place = place();
     place.write_home(".ssh/authorized_keys", "mine");
@@ -271,13 +324,51 @@ fn in_the_home_folder_what_lets_somebody_in_stays_as_it_is() {
         "cd ~ && echo x >> .ssh/authorized_keys",
         "cd ~ && echo x > .bashrc",
         "cd ~ && mkdir .codex",
+        "cd ~ && echo x > .cargo/bin/ls",
         "cd ~/project && echo x > file && echo x > ~/.cache/x",
     ];
     let home = place.home().display().to_string();
     let (_, results) = run(&place, User::Own, &["--cwd", &home], &commands);
     let failed: Vec<bool> = results.iter().map(|(failed, _)| *failed).collect();
-    assert_eq!(failed, [true, true, true, false], "{results:?}");
+    assert_eq!(failed, [true, true, true, true, false], "{results:?}");
     assert_eq!(fs::read_to_string(place.home().join(".ssh/authorized_keys")).unwrap(), "mine");
+}
+
+#[test]
+fn powers_that_sluice_was_started_with_do_not_reach_its_commands() {
+    let with = ["--inh-caps=+sys_ptrace,+dac_read_search", "--ambient-caps=+sys_ptrace,+dac_read_search"];
+    let works = |user: &[&str]| {
+        Command::new("setpriv").args(user).args(with).arg("true").output().is_ok_and(|done| done.status.success())
+    };
+    let reachable = users().contains(&User::Nobody);
+    let nobody = [&format!("--reuid={NOBODY}")[..], &format!("--regid={NOBODY}"), "--clear-groups"];
+    if !reachable || !works(&nobody) {
+        println!("skipped: no setpriv, or no powers to pass on");
+        return;
+    }
+    for user in [&nobody[..], &["--reuid=0"]] {
+        let place = place();
+        let calls = json!([{"name": "Bash", "input": {"command": "grep ^Cap /proc/self/status"}}]);
+        let model = place.script(&json!({"steps": [{"text": "go", "tool_calls": calls}, {"text": "done"}]}));
+        let flags = ["run", "hi", "--model", &model, "--permission-mode", "bypassPermissions"];
+        let inner = place.sluice(flags);
+        if user.len() > 1 {
+            give_to_nobody(&place.root());
+        }
+        let mut outer = Command::new("setpriv");
+        outer.args(user).args(with).arg("--").arg(inner.get_program()).args(inner.get_args());
+        let mut outer = as_user(User::Own, outer.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?)))));
+        outer.current_dir(place.work());
+        let done = place.run(outer);
+        let text = Log::read(place.logs().last().unwrap_or_else(|| panic!("{done:?}"))).result("call_1").1;
+        let sets: Vec<u64> =
+            text.lines().filter_map(|line| u64::from_str_radix(line.split_once(":\t")?.1.trim(), 16).ok()).collect();
+        // CAP_DAC_READ_SEARCH is 2, CAP_SYS_PTRACE 19. What is bound for nobody no program can have again.
+        let dangerous = (1 << 2) | (1 << 19);
+        assert_eq!(sets.len(), 5, "{text}");
+        assert!(sets.iter().enumerate().all(|(n, set)| n == 3 || set & dangerous == 0), "{user:?}: {text}");
+        assert!(user.len() > 1 || sets[3] & dangerous == 0, "the bounding set of root: {text}");
+    }
 }
 
 /// Runs in a kernel that has no Landlock, as far as sluice can see: its call for it is answered by a filter that sluice

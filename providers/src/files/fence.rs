@@ -2,8 +2,8 @@
 //!
 //! Reading is always let. The invariant: the file that is changed is the one that was judged. It is judged under its
 //! lock, by the path with every link followed, and changed through folders reached without following any, so that a
-//! link put into the path in between makes the write start over and be judged anew. The policy's folders are resolved
-//! once, when the fence is made: a folder that later becomes a link opens nothing.
+//! link put into the path in between makes the write start over and be judged anew. The policy's folders are taken
+//! as they were resolved for it: a folder that later becomes a link opens nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,10 +54,11 @@ pub struct FencedFiles {
 }
 
 impl FencedFiles {
-    /// Fences `inner` in by a policy, whose folders are resolved now; blocks for as long as that takes.
+    /// Fences `inner` in by a policy, whose folders were resolved when it was made: what has become a link since then
+    /// opens nothing. Blocks for as long as it takes to look.
     #[must_use]
     pub fn new(inner: Arc<LocalFiles>, policy: &SandboxPolicy) -> Self {
-        let writable = policy.writable.iter().map(|folder| real_path(folder)).collect();
+        let writable = policy.writable.iter().filter(|folder| real_path(folder) == **folder).cloned().collect();
         Self { inner, fence: Arc::new(Fence { mode: policy.mode, writable, protected: policy.protected.clone() }) }
     }
 }

@@ -15,6 +15,9 @@ use seccompiler::{
 };
 use sluice_harness::seam::sandbox::{SandboxMode, SandboxPolicy};
 
+/// `open_tree` of Linux 6.15, which changes the mount on the way; the same number on every architecture.
+const OPEN_TREE_ATTR: i64 = 467;
+
 /// Refused whatever their arguments, unless the sandbox is off.
 const REFUSED: &[i64] = &[
     // Other processes' memory and descriptors.
@@ -30,6 +33,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_chroot,
     libc::SYS_setns,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
@@ -38,6 +42,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount_setattr,
     libc::SYS_open_by_handle_at,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_swapon,
     libc::SYS_swapoff,
     libc::SYS_acct,
@@ -71,6 +76,11 @@ const REFUSED: &[i64] = &[
     libc::SYS_ioperm,
 ];
 
+/// `PRIO_USER` of `setpriority(2)`: every process of a user.
+const PRIO_USER: libc::c_int = 2;
+/// `IOPRIO_WHO_USER` of `ioprio_set(2)`: every process of a user.
+const IOPRIO_WHO_USER: libc::c_int = 3;
+
 /// The bit that marks the numbers of another instruction set under the same name of architecture.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
@@ -92,6 +102,7 @@ pub(super) fn filters(policy: &SandboxPolicy) -> Result<Vec<BpfProgram>, Error> 
         // Words put into a terminal's input are read by whoever sits behind it.
         refused.insert(libc::SYS_ioctl, vec![is(1, libc::TIOCSTI)?, is(1, libc::TIOCLINUX)?]);
         unknown.insert(libc::SYS_clone3, Vec::new());
+        refused.extend(on_others()?);
     }
     if !policy.network {
         refused.insert(libc::SYS_socket, vec![is_not(0, local())?]);
@@ -105,6 +116,27 @@ pub(super) fn filters(policy: &SandboxPolicy) -> Result<Vec<BpfProgram>, Error> 
         }
     }
     Ok(filters)
+}
+
+/// The calls that cripple or slow down a process named by its number, refused unless that is 0, which is the caller.
+///
+/// No filter can tell a process's own number from another's, so a program that names itself by number is refused too.
+fn on_others() -> Result<Vec<(i64, Vec<SeccompRule>)>, Error> {
+    let whole_user = |kind: libc::c_int| is(0, u64::from(kind.unsigned_abs()));
+    // Reading limits names a process too, and gives no new ones.
+    let limits = SeccompRule::new(vec![
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?,
+        SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?,
+    ])?;
+    Ok(vec![
+        (libc::SYS_prlimit64, vec![limits]),
+        (libc::SYS_setpriority, vec![is_not(1, 0)?, whole_user(PRIO_USER)?]),
+        (libc::SYS_ioprio_set, vec![is_not(1, 0)?, whole_user(IOPRIO_WHO_USER)?]),
+        (libc::SYS_sched_setaffinity, vec![is_not(0, 0)?]),
+        (libc::SYS_sched_setscheduler, vec![is_not(0, 0)?]),
+        (libc::SYS_sched_setparam, vec![is_not(0, 0)?]),
+        (libc::SYS_sched_setattr, vec![is_not(0, 0)?]),
+    ])
 }
 
 fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, answer: u32) -> Result<BpfProgram, Error> {

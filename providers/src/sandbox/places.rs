@@ -12,9 +12,8 @@ use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags};
 use sluice_harness::seam::process::Confinement;
 use sluice_harness::seam::sandbox::{SandboxMode, SandboxPolicy};
 
-/// What every process may write: devices without a memory, and its own terminal.
-pub(super) const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// What every process may write: devices without a memory, and its own terminal. Not `/dev/pts`, where everybody's are.
+pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// Opens a path for a grant; `None` when it is not there or a link is on the way.
 pub(super) fn open(path: &Path) -> Option<OwnedFd> {
@@ -44,9 +43,10 @@ pub(super) fn writable(confinement: &Confinement) -> Vec<PathBuf> {
 fn homes_of_others(root: &Path) -> Vec<PathBuf> {
     let us = rustix::process::getuid().as_raw();
     let own = std::env::home_dir().and_then(|home| home.canonicalize().ok());
-    let mut homes = vec![root.join("root")];
-    if let Ok(entries) = fs::read_dir(root.join("home")) {
-        homes.extend(entries.flatten().map(|entry| entry.path()));
+    // Both may be links to where the homes are, as may a single home; what is granted has no link in it.
+    let mut homes: Vec<PathBuf> = root.join("root").canonicalize().into_iter().collect();
+    if let Ok(entries) = root.join("home").canonicalize().and_then(fs::read_dir) {
+        homes.extend(entries.flatten().filter_map(|entry| entry.path().canonicalize().ok()));
     }
     homes.retain(|home| {
         let Ok(meta) = fs::symlink_metadata(home) else { return false };
@@ -105,6 +105,27 @@ mod tests {
         // What is not there yet cannot be made either.
         assert_eq!(granted(&["a/new/er"]), "a/x a/y b c");
         assert_eq!(around(&root.join("a"), std::slice::from_ref(&root)), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn the_homes_of_others_are_found_where_links_lead() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("var/home/other")).unwrap();
+        fs::create_dir_all(root.join("data/moved")).unwrap();
+        std::os::unix::fs::symlink("var/home", root.join("home")).unwrap();
+        std::os::unix::fs::symlink("../../data/moved", root.join("var/home/moved")).unwrap();
+        let us = rustix::process::getuid().as_raw();
+        assert_eq!(homes_of_others(&root), Vec::<PathBuf>::new(), "our own are ours");
+        for folder in ["var/home/other", "data/moved"] {
+            if std::os::unix::fs::chown(root.join(folder), Some(us + 4321), None).is_err() {
+                println!("skipped: only root gives folders away");
+                return;
+            }
+        }
+        let mut homes = homes_of_others(&root);
+        homes.sort();
+        assert_eq!(homes, [root.join("data/moved"), root.join("var/home/other")]);
     }
 
     #[test]
