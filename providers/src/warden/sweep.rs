@@ -15,19 +15,26 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 /// The kernel's own bound for `pid_max` on 64 bits; no process has a number as high.
 const NO_NUMBER: i32 = 1 << 22;
 
+/// How many numbers without a child end a search that has found one: the others are met when that one is gone.
+const FAR: i32 = 1 << 15;
+
 /// Asks everybody to end.
 pub(super) fn ask_all() {
-    for descendant in descendants() {
+    let (all, whole) = descendants();
+    for descendant in all {
         descendant.signal(Signal::TERM);
         // A stopped process gets TERM only once it is told to continue.
         descendant.signal(Signal::CONT);
     }
+    if whole == Whole::No {
+        signal_children(&[Signal::TERM, Signal::CONT]);
+    }
 }
 
-/// Kills everybody who is there now. Whoever was started meanwhile, or could not be reached because nobody of those
-/// above was dead yet, is met by the next call.
+/// Kills everybody who is there now. Whoever was started meanwhile, or could not be reached because those above were
+/// not dead yet, is met by the next call.
 pub(super) fn kill_all() {
-    let all = descendants();
+    let (all, whole) = descendants();
     // Stopped first, so that nobody goes on making children while the others die.
     for descendant in &all {
         descendant.signal(Signal::STOP);
@@ -35,6 +42,16 @@ pub(super) fn kill_all() {
     for descendant in all {
         descendant.signal(Signal::KILL);
     }
+    if whole == Whole::No {
+        signal_children(&[Signal::KILL]);
+    }
+}
+
+/// Whether everybody could be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    No,
 }
 
 struct Descendant {
@@ -71,19 +88,19 @@ fn own_number() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-fn descendants() -> Vec<Descendant> {
+fn descendants() -> (Vec<Descendant>, Whole) {
     let ours = own_number();
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut open = vec![ours];
-    let mut whole = true;
+    let mut whole = Whole::Yes;
     while let Some(parent) = open.pop() {
         let children = match children_of(parent) {
             Ok(children) => children,
             // Whoever is gone has left its children to us, and the next look finds them. We are not gone ourselves.
             Err(fault) if parent != ours && is_gone(&fault) => continue,
             Err(_) => {
-                whole = false;
+                whole = Whole::No;
                 continue;
             }
         };
@@ -94,11 +111,7 @@ fn descendants() -> Vec<Descendant> {
             }
         }
     }
-    if !whole {
-        let unseen = own_children().filter(|pid| seen.insert(*pid));
-        found.extend(unseen.map(|pid| Descendant { pid, parent: ours }));
-    }
-    found
+    (found, whole)
 }
 
 fn children_of(parent: i32) -> io::Result<Vec<i32>> {
@@ -119,13 +132,25 @@ fn is_gone(fault: &io::Error) -> bool {
     fault.kind() == io::ErrorKind::NotFound || fault.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// Our children, dead or alive, without a descriptor and without `/proc`: every number is asked about. Takes about a
-/// second.
-fn own_children() -> impl Iterator<Item = i32> {
-    (1..NO_NUMBER).filter(|number| {
-        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Pid::from_raw(*number).is_some_and(|pid| rustix::process::waitid(WaitId::Pid(pid), how).is_ok())
-    })
+/// Signals to children of ours without a descriptor and without `/proc`: the kernel is asked about number after number,
+/// from our own on, since that is where theirs mostly begin. Whoever is a child stays one until we collect it.
+fn signal_children(signals: &[Signal]) {
+    let ours = own_number();
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let mut without = None;
+    for pid in (ours..NO_NUMBER).chain(1..ours).filter_map(Pid::from_raw) {
+        if rustix::process::waitid(WaitId::Pid(pid), how).is_ok() {
+            for signal in signals {
+                let _ = rustix::process::kill_process(pid, *signal);
+            }
+            without = Some(0);
+        } else if let Some(numbers) = &mut without {
+            *numbers += 1;
+            if *numbers > FAR {
+                return;
+            }
+        }
+    }
 }
 
 fn parent_of(pid: i32) -> Option<i32> {
