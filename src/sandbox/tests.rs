@@ -79,11 +79,9 @@ fn a_link_that_a_command_may_have_made_leads_to_no_grant() {
     link(&root.join("data/m2"), "home/.ccache");
     link(&root.join("outside"), "home/go/pkg/mod");
     link(Path::new("/"), "home/.cache/pip");
-    link(&root.join("outside"), "tmp/link");
     link(&root.join("outside"), "data/linked");
-    let temp = root.join("tmp/link").display().to_string();
     let linked = root.join("data/linked").display().to_string();
-    let variables = [("TMPDIR", temp.as_str()), ("CARGO_HOME", &linked), ("SCCACHE_DIR", &linked)];
+    let variables = [("CCACHE_DIR", ""), ("SCCACHE_DIR", linked.as_str())];
     let (writable, _) = folders(&Environment::made_up(&root, &variables));
     for expected in ["home/.cache", "home/.cache/uv", "home/go/pkg", "home/.npm", "data/m2", "tmp"] {
         assert!(writable.contains(&root.join(expected)), "{expected} in {writable:?}");
@@ -95,10 +93,11 @@ fn a_link_that_a_command_may_have_made_leads_to_no_grant() {
     fs::set_permissions(root.join("home/go/pkg"), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
     let (writable, _) = folders(&Environment::made_up(&root, &[]));
     assert!(!writable.contains(&root.join("outside")), "{writable:?}");
-    // In a home folder that is temporary itself, commands make what they like.
+    // In a home folder that is temporary itself, commands make what they like; and `$TMPDIR` is a link in such a folder.
     let temporary = tempfile::tempdir_in("/tmp").unwrap();
     fs::create_dir(temporary.path().join("home")).unwrap();
     std::os::unix::fs::symlink(root.join("outside"), temporary.path().join("home/.npm")).unwrap();
+    std::os::unix::fs::symlink(root.join("outside"), temporary.path().join("tmp")).unwrap();
     let (writable, _) = folders(&Environment::made_up(temporary.path(), &[]));
     assert!(!writable.contains(&root.join("outside")), "{writable:?}");
 }
