@@ -117,6 +117,15 @@ impl McpPlan {
     fn keep(&mut self, server: Server) {
         match self.servers.iter().find(|other| other.key == server.key) {
             None => self.servers.push(server),
+            Some(first) if first.name != server.name => self.problems.push(Problem::new(
+                Severity::Warning,
+                "mcp-server-shadowed",
+                format!("The MCP server `{}` of {} is left out.", server.name, server.origin),
+                format!(
+                    "Its tools would be called like those of `{}` of {}, which comes first; give it another name.",
+                    first.name, first.origin
+                ),
+            )),
             Some(first) => {
                 if first.target != server.target {
                     self.problems.push(Problem::new(

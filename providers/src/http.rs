@@ -9,6 +9,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod client;
+mod date;
 pub(crate) mod sse;
 pub(crate) mod trouble;
 
@@ -194,7 +195,7 @@ fn address(config: &HttpModelConfig, path: &[&str]) -> Result<Url, HttpConfigErr
         return Err(bad("it must begin with http:// or https:// and name a host".to_owned()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad("it must not hold a user name or password; use api_key_env or headers".to_owned()));
+        return Err(bad("it must not hold a user name or password; use api_key_env or api_key_file".to_owned()));
     }
     let given = url.path().trim_end_matches('/').to_owned();
     let ends_with = |parts: &[&str]| parts.is_empty() || given.ends_with(&format!("/{}", parts.join("/")));

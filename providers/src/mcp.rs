@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult,
+};
 use rmcp::service::{
     ClientInitializeError, Peer, RunningService, RunningServiceCancellationToken, ServiceError, ServiceExt as _,
 };
@@ -25,7 +27,7 @@ use sluice_harness::Fut;
 use sluice_harness::cancel::Cancel;
 use sluice_harness::json::Json;
 use sluice_harness::seam::mcp::{
-    CallOutcome, Endpoint, McpClient, McpConnection, McpFault, McpServers, ServerSpec, ServerTool,
+    CallOutcome, Endpoint, MOST_TOOLS, McpClient, McpConnection, McpFault, McpServers, ServerSpec, ServerTool,
 };
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -37,8 +39,6 @@ use stdio::Program;
 
 /// How long a server has to end after its input was closed, before it is told with a signal.
 const POLITE: Duration = Duration::from_millis(100);
-/// A server with more tools than this has them cut off; no model could be told of them.
-const MOST_TOOLS: usize = 1000;
 
 /// Connects to servers. Their processes are owned by the given provider, and die with it.
 pub struct RmcpServers {
@@ -113,7 +113,7 @@ impl Behind {
 
     fn clean(&self, text: &str) -> String {
         match self {
-            Self::Program(_) => text.to_owned(),
+            Self::Program(program) => program.clean(text),
             Self::Address(secrets) => secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text)),
         }
     }
@@ -215,17 +215,41 @@ impl Connection {
         let mut cursor: Option<String> = None;
         loop {
             let page = cursor.clone().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-            let page = match self.peer.list_tools(page).await {
-                Ok(page) => page,
+            let listed = match self.peer.list_tools(page.clone()).await {
+                Err(ServiceError::UnexpectedResponse) => self.list_one_by_one(page).await,
+                Ok(page) => Ok((page.tools.iter().map(convert::tool).collect(), page.next_cursor)),
+                Err(error) => Err(error),
+            };
+            let (listed, next) = match listed {
+                Ok(listed) => listed,
                 Err(error) => return Err(self.fault(error).await),
             };
-            tools.extend(page.tools.iter().map(convert::tool));
+            tools.extend(listed);
             // The same page for ever is a server's mistake, not a list.
-            if page.next_cursor.is_none() || page.next_cursor == cursor || tools.len() >= MOST_TOOLS {
-                tools.truncate(MOST_TOOLS);
+            if next.is_none() || next == cursor || tools.len() > MOST_TOOLS {
+                tools.truncate(MOST_TOOLS + 1);
                 return Ok(tools);
             }
-            cursor = page.next_cursor;
+            cursor = next;
+        }
+    }
+}
+
+impl Connection {
+    /// Asks again for a page of which the library reads nothing because one tool is wrong.
+    async fn list_one_by_one(
+        &self,
+        page: Option<PaginatedRequestParams>,
+    ) -> Result<(Vec<ServerTool>, Option<String>), ServiceError> {
+        let request = ListToolsRequest { method: Default::default(), params: page, extensions: Default::default() };
+        match self.peer.send_request(ClientRequest::ListToolsRequest(request)).await? {
+            ServerResult::ListToolsResult(page) => {
+                Ok((page.tools.iter().map(convert::tool).collect(), page.next_cursor))
+            }
+            ServerResult::CustomResult(page) => {
+                convert::tools_one_by_one(&page.0).ok_or(ServiceError::UnexpectedResponse)
+            }
+            _ => Err(ServiceError::UnexpectedResponse),
         }
     }
 }

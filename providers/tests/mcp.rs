@@ -319,6 +319,22 @@ async fn an_address_that_nobody_serves_or_that_refuses_is_named_without_its_secr
 }
 
 #[tokio::test]
+async fn an_error_of_a_program_does_not_hold_its_secrets() {
+    let Some(python) = python("json") else { return };
+    let (world, mut spec) = World::boxed(&python);
+    if let Endpoint::Stdio { environment, .. } = &mut spec.endpoint {
+        environment.set.push(("BOX_TOKEN".to_owned(), "tell-nobody".to_owned()));
+    }
+    let connection = world.connect(&spec, Person::default()).await;
+    let refused = call(&*connection, "refuse", "{}").await;
+    assert!(
+        matches!(&refused, Err(McpFault::Refused { message, .. }) if message == "not by me<secret>"),
+        "{refused:?}"
+    );
+    within(connection.close()).await;
+}
+
+#[tokio::test]
 async fn a_server_over_http_that_dies_in_a_call_is_one_error_and_so_is_the_next_call() {
     let Some(python) = python("json") else { return };
     let (mut world, spec) = World::boxed_far(&python);

@@ -300,6 +300,14 @@ async fn statuses_become_kinds_with_their_remedy() {
             Retry::After(Duration::from_millis(1500)),
             "too many",
         ),
+        (
+            429,
+            &[("retry-after", "Tue, 31 Dec 2199 23:59:59 GMT")],
+            String::new(),
+            FaultKind::RateLimit,
+            Retry::After(Duration::from_secs(24 * 60 * 60)),
+            "too many",
+        ),
         (429, &[("retry-after", "soon")], error("slow", "x"), FaultKind::RateLimit, Retry::Backoff, "slow"),
         (429, &[], error("used up", "insufficient_quota"), FaultKind::RateLimit, Retry::No, "quota"),
         (500, &[], "<html>oops</html>".to_owned(), FaultKind::Overloaded, Retry::Backoff, "500"),
@@ -322,6 +330,14 @@ async fn statuses_become_kinds_with_their_remedy() {
         assert_eq!((fault.kind, fault.retry), (kind, retry), "{status}: {fault}");
         assert!(fault.message.contains(says), "{status}: {fault}");
     }
+}
+
+#[tokio::test]
+async fn a_web_page_in_place_of_an_answer_speaks_of_the_address() {
+    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>hi</html>";
+    let fault = refused(vec![Act::Send(page.as_bytes().to_vec()), Act::Close]).await;
+    assert_eq!((fault.kind, fault.retry), (FaultKind::BadResponse, Retry::No));
+    assert!(fault.message.contains("web page") && fault.message.contains("base_url"), "{fault}");
 }
 
 #[tokio::test]

@@ -32,7 +32,8 @@ pub(crate) fn read(sources: &Sources<'_>) -> Result<McpPlan, Fault> {
     let mut plan =
         McpPlan { startup: config.mcp_startup_timeout.value, call: config.mcp_call_timeout.value, ..McpPlan::none() };
     for argument in given {
-        let (origin, servers) = flag(environment, argument)?;
+        let (origin, FirstOfEach { members: servers, twice }) = flag(environment, argument)?;
+        plan.problems.extend(twice.iter().map(|name| named_twice(&origin, name)));
         plan.take(environment, &origin, &servers, |_| Fate::Accepted);
     }
     if let Some(folder) = environment.xdg("XDG_CONFIG_HOME", ".config") {
@@ -131,7 +132,7 @@ fn choice(bridges: &BridgeConfig, here: Option<&Value>) -> Choice {
 }
 
 /// What a flag names, as a whole.
-fn flag(environment: &Environment, given: &SettingsArgument) -> Result<(String, Map<String, Value>), Fault> {
+fn flag(environment: &Environment, given: &SettingsArgument) -> Result<(String, FirstOfEach), Fault> {
     let (origin, text) = match given {
         SettingsArgument::Json(text) => ("the JSON given with --mcp-config".to_owned(), text.clone()),
         SettingsArgument::File(path) => {
@@ -151,7 +152,10 @@ fn flag(environment: &Environment, given: &SettingsArgument) -> Result<(String, 
     let file: Value =
         serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| wrong(error.to_string()))?;
     match file.get("mcpServers") {
-        Some(Value::Object(servers)) => Ok((origin, servers.clone())),
+        Some(Value::Object(servers)) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+            Ok(Named { servers }) => Ok((origin, servers)),
+            Err(_) => Ok((origin, FirstOfEach { members: servers.clone(), twice: Vec::new() })),
+        },
         Some(_) => Err(wrong("`mcpServers` is no object".to_owned())),
         None => Err(wrong("it has no `mcpServers`".to_owned())),
     }
@@ -226,6 +230,54 @@ impl McpPlan {
                 ));
             }
         }
+    }
+}
+
+fn named_twice(origin: &str, name: &str) -> Problem {
+    Problem::new(
+        Severity::Warning,
+        "mcp-server-shadowed",
+        format!("The MCP server `{name}` is twice in {origin}; the second is not used."),
+        "Give it another name, or take one of the two out.",
+    )
+}
+
+/// The servers of a text, which may name one more than once.
+#[derive(serde::Deserialize)]
+struct Named {
+    #[serde(rename = "mcpServers")]
+    servers: FirstOfEach,
+}
+
+/// An object of which the first member of a name counts, and the names that it has twice.
+struct FirstOfEach {
+    members: Map<String, Value>,
+    twice: Vec<String>,
+}
+
+impl<'de> serde::Deserialize<'de> for FirstOfEach {
+    fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> serde::de::Visitor<'de> for Members {
+            type Value = FirstOfEach;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut access: A) -> Result<FirstOfEach, A::Error> {
+                let mut found = FirstOfEach { members: Map::new(), twice: Vec::new() };
+                while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                    if !found.members.contains_key(&name) {
+                        found.members.insert(name, value);
+                    } else if !found.twice.contains(&name) {
+                        found.twice.push(name);
+                    }
+                }
+                Ok(found)
+            }
+        }
+        reader.deserialize_map(Members)
     }
 }
 

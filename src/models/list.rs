@@ -61,11 +61,30 @@ impl Row {
                     Dialect::Anthropic => "anthropic",
                 };
                 let key = key.as_ref().map(|source| Key::of(source, environment));
-                (kind, Some(base_url.clone()), key, super::takes_images(*dialect, options), options.context_window)
+                (
+                    kind,
+                    Some(shown_address(base_url)),
+                    key,
+                    super::takes_images(*dialect, options),
+                    options.context_window,
+                )
             }
         };
         let source = provider.origin.to_string();
         Self { provider: name.to_owned(), kind, base_url, key, images, context_window, source }
+    }
+}
+
+/// An address without what may be secret in it: a login, and what follows its path.
+fn shown_address(address: &str) -> String {
+    let (address, rest) = address.split_at(address.find(['?', '#']).unwrap_or(address.len()));
+    let mark = if rest.is_empty() { "" } else { "?…" };
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let (scheme, after) = address.split_at(start);
+    let (authority, path) = after.split_at(after.find(['/', '\\']).unwrap_or(after.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}…@{host}{path}{mark}"),
+        None => format!("{address}{mark}"),
     }
 }
 
@@ -124,5 +143,22 @@ fn human(rows: &[Row], used: &Used, out: &mut dyn Write) -> io::Result<()> {
     match &used.problem {
         None => writeln!(out, "\nused: {} ({})", used.model, used.source),
         Some(problem) => writeln!(out, "\nnot usable: {problem}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listed_address_has_no_login_and_no_query() {
+        for (given, shown) in [
+            ("https://api.example.com/v1", "https://api.example.com/v1"),
+            ("https://me:secret@host:1/v1?key=secret#x", "https://…@host:1/v1?…"),
+            ("me:secret@host", "…@host"),
+            ("http://h#secret", "http://h?…"),
+        ] {
+            assert_eq!(shown_address(given), shown);
+        }
     }
 }

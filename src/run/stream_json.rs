@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_bridges::core::record::{HookInvoked, HookResult};
 use sluice_harness::content::Block;
 use sluice_harness::ids::{CallId, SessionId};
@@ -173,13 +173,30 @@ fn codex_status(result: &HookResult) -> &'static str {
 fn synthetic(session: &SessionId, message: &UserMessage) -> String {
     json!({
         "type": "user",
-        "message": {"role": "user", "content": message.content},
+        "message": {"role": "user", "content": with_sources(json!(message.content))},
         "isSynthetic": true,
         "parent_tool_use_id": null,
         "session_id": session,
         "uuid": uuid(),
     })
     .to_string()
+}
+
+/// Blocks as Anthropic's API has them: an image's data lies in its `source`.
+fn with_sources(blocks: Value) -> Value {
+    let Value::Array(blocks) = blocks else { return blocks };
+    let block = |mut block: Value| {
+        if block.get("type").is_some_and(|kind| kind == "image") {
+            let (media_type, data) =
+                (block.get_mut("media_type").map(Value::take), block.get_mut("data").map(Value::take));
+            return json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}});
+        }
+        if let Some(inner) = block.get_mut("content") {
+            *inner = with_sources(inner.take());
+        }
+        block
+    };
+    blocks.into_iter().map(block).collect()
 }
 
 #[derive(serde::Serialize)]
@@ -239,7 +256,7 @@ struct ToolResultLine<'a> {
 #[derive(serde::Serialize)]
 struct ToolResultBody {
     role: &'static str,
-    content: [Block; 1],
+    content: Value,
 }
 
 impl<'a> ToolResultLine<'a> {
@@ -251,10 +268,28 @@ impl<'a> ToolResultLine<'a> {
         };
         Self {
             r#type: "user",
-            message: ToolResultBody { role: "user", content: [block] },
+            message: ToolResultBody { role: "user", content: with_sources(json!([block])) },
             parent_tool_use_id: None,
             session_id: session,
             uuid: uuid(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_in_a_result_has_a_source() {
+        let image = Block::Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
+        let content = vec![Block::Text("look".to_owned()), image];
+        let block = Block::ToolResult { tool_use_id: "call_1".to_owned(), content, is_error: false };
+        let shown = with_sources(json!([block]));
+        assert_eq!(
+            shown.pointer("/0/content/1"),
+            Some(&json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}))
+        );
+        assert_eq!(shown.pointer("/0/content/0/text"), Some(&json!("look")));
     }
 }

@@ -44,6 +44,7 @@ TOOLS = [
 if MODE == "odd":
     TOOLS += [
         {"name": "broken", "description": "Has a schema that is none.", "inputSchema": {"type": "nonsense"}},
+        {"name": "shapeless", "description": "Says nothing of its arguments."},
         {"name": "a.b", "description": "One of two with the same plain name.", "inputSchema": OBJECT},
         {"name": "a/b", "description": "The other one.", "inputSchema": OBJECT},
     ]
@@ -92,7 +93,7 @@ def answer(message):
     elif method == "tools/call":
         result = called(params["name"], params.get("arguments") or {})
         if result is None:
-            error = {"code": -32602, "message": "not by me"}
+            error = {"code": -32602, "message": "not by me" + os.environ.get("BOX_TOKEN", "")}
     else:
         error = {"code": -32601, "message": "no such method"}
     body = {"error": error} if error else {"result": result}

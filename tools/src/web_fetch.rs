@@ -58,6 +58,7 @@ impl WebFetch {
 /// The page, and what is to be known of it.
 fn result(fetched: &Fetched) -> String {
     if let Some(target) = &fetched.moved_to {
+        let target: String = target.chars().take(LONGEST_URL).collect();
         return format!(
             "This page has moved to {target}, which was not fetched, because it is another site. Fetch it with a \
              call of its own if it is wanted."

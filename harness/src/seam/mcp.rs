@@ -18,6 +18,9 @@ use crate::cancel::Cancel;
 use crate::json::Json;
 use crate::seam::process::Environment;
 
+/// How many tools of a server count; no model could be told of more.
+pub const MOST_TOOLS: usize = 1000;
+
 /// A server to connect to.
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
@@ -136,7 +139,7 @@ pub trait McpClient: Send + Sync {
 
 /// An open connection.
 pub trait McpConnection: Send + Sync {
-    /// Asks for all tools.
+    /// Asks for all tools; gives at most one more than [`MOST_TOOLS`], which shows that there are too many.
     fn tools<'a>(&'a self, cancel: &'a Cancel) -> Fut<'a, Result<Vec<ServerTool>, McpFault>>;
 
     /// Calls a tool. When the signal fires or the future is dropped, the server is told that nobody waits any more.

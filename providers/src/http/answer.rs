@@ -72,6 +72,11 @@ enum Body {
 impl<A: Assemble> Answer<A> {
     pub(crate) fn new(link: Arc<Link>, response: Response, cancel: Cancel) -> Self {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if kind.trim_start().to_ascii_lowercase().starts_with("text/html") {
+            let fault = Some(link.words.a_page());
+            let (body, assembly, ready) = (Body::Over, A::default(), VecDeque::new());
+            return Self { link, cancel, body, assembly, ready, has_begun: false, fault };
+        }
         let body = if kind.trim_start().starts_with("application/json") {
             Body::Whole { response, bytes: Vec::new() }
         } else {

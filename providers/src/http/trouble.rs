@@ -3,14 +3,14 @@
 //! The invariant: no key, header or request body appears in any of them, whatever a provider echoes.
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use sluice_harness::seam::model::{FaultKind, ModelFault, Retry};
 
-use super::HttpModelConfig;
+use super::{HttpModelConfig, date};
 use crate::secret::Secret;
 
 /// How much of an error's body is read.
@@ -127,6 +127,15 @@ impl Words {
         self.fault(FaultKind::BadResponse, Retry::No, &what)
     }
 
+    pub(crate) fn a_page(&self) -> ModelFault {
+        let what = format!(
+            "{} sent a web page where a {} answer belongs. Check the provider's `base_url`: it may lack a part of its \
+             path, such as /v1.",
+            self.address, self.speaks
+        );
+        self.fault(FaultKind::BadResponse, Retry::No, &what)
+    }
+
     /// An error in the middle of a stream that began well.
     pub(crate) fn failed_inside(&self, error: &Value) -> ModelFault {
         let told = Told::of(error);
@@ -219,12 +228,18 @@ pub(crate) async fn refused(mut response: Response, words: &Words) -> ModelFault
     words.status(status, &told, wanted)
 }
 
-/// How long the provider wants us to wait, where it says so as a number.
+/// How long the provider wants us to wait, where it says so as a number or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     /// Longer waits are no use to anybody who sits in front of it.
     const LONGEST: f64 = 24.0 * 60.0 * 60.0;
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
+    let until = |name: &str| {
+        let moment = date::unix_seconds(headers.get(name)?.to_str().ok()?)?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(moment as f64 - now.as_secs_f64()).filter(|left| *left > 0.0)
+    };
+    let wanted = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"));
+    let seconds = wanted.or_else(|| until("retry-after"))?;
     (seconds.is_finite() && seconds >= 0.0).then(|| Duration::from_secs_f64(seconds.min(LONGEST)))
 }
 

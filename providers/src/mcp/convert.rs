@@ -22,6 +22,22 @@ pub(super) fn tool(tool: &Tool) -> ServerTool {
     }
 }
 
+/// The tools of a page that is no proper one, each for itself, and where the next page is; `None` where there is no list.
+/// A tool that is none keeps its name alone: its schema is `null`, which does not compile.
+pub(super) fn tools_one_by_one(page: &serde_json::Value) -> Option<(Vec<ServerTool>, Option<String>)> {
+    let read = |given: &serde_json::Value| {
+        serde_json::from_value::<Tool>(given.clone()).map(|given| tool(&given)).unwrap_or_else(|_| ServerTool {
+            name: given.get("name").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: Json::null(),
+            read_only_hint: false,
+        })
+    };
+    let tools = page.get("tools")?.as_array()?.iter().map(read).collect();
+    Some((tools, page.get("nextCursor").and_then(serde_json::Value::as_str).map(str::to_owned)))
+}
+
 /// The arguments as they are sent.
 pub(super) fn arguments(arguments: &Json) -> Result<JsonObject, McpFault> {
     let object: JsonObject = serde_json::from_str(arguments.text())

@@ -28,7 +28,12 @@ pub(super) fn transport(
     }
     let mut custom = HashMap::new();
     // In a message of somebody else the address itself may stand, with a key in it.
-    let mut secrets = vec![Secret::new(url)];
+    let mut secrets = vec![Secret::new(url), Secret::new(address.as_str())];
+    for (written, (_, value)) in address.query().unwrap_or_default().split('&').zip(address.query_pairs()) {
+        let written = written.split_once('=').map_or("", |(_, value)| value);
+        secrets.extend([written, &value].into_iter().filter(|value| value.len() >= 4).map(Secret::new));
+    }
+    secrets.extend(address.password().filter(|password| password.len() >= 4).map(Secret::new));
     for (name, value) in headers {
         let header = HeaderName::from_bytes(name.as_bytes());
         let header = header.map_err(|_| cannot(format!("its header `{name}` has a name that cannot be sent")))?;

@@ -33,6 +33,8 @@ pub(super) type Pipe = AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>;
 pub(super) struct Program {
     life: Life,
     seen: Arc<Mutex<Seen>>,
+    /// Texts that are in no message.
+    secrets: Vec<Secret>,
     /// Whether its output has been read to the end.
     read: watch::Receiver<bool>,
     /// Reads its output; goes with the program.
@@ -57,6 +59,7 @@ pub(super) async fn start(
         grace: GRACE,
         secrets: secrets(environment),
     };
+    let secrets = spec.secrets.clone();
     let Companion { stdin, stdout, life } =
         processes.open(spec).await.map_err(|problem| McpFault::NotStarted { why: problem.to_string() })?;
     let (stdout, seen) = Watched::new(stdout);
@@ -68,7 +71,7 @@ pub(super) async fn start(
         let _ = tell.send(true);
     });
     let pipe = AsyncRwTransport::new_client(theirs, stdin).with_max_line_length(LONGEST_LINE * 2);
-    Ok((Program { life, seen, read, _reader: Mutex::new(reader) }, pipe))
+    Ok((Program { life, seen, secrets, read, _reader: Mutex::new(reader) }, pipe))
 }
 
 /// Passes a server's output on, and reads it also when nobody wants it any more: what a server prints that ends at once
@@ -125,9 +128,16 @@ impl Program {
         let words = self.life.last_words();
         let printed = watched::lock(&self.seen).sample();
         match printed {
-            Some(line) if words.is_empty() => format!("(on stdout, where only messages belong) {line}"),
+            Some(line) if words.is_empty() => {
+                format!("(on stdout, where only messages belong) {}", self.clean(&line))
+            }
             Some(_) | None => words,
         }
+    }
+
+    /// A text without its secrets.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
     }
 
     pub(super) async fn stop(&self) {

@@ -69,19 +69,49 @@ pub struct ProxySettings {
 }
 
 /// The proxies as rules.
-pub(super) struct Proxies(Matcher);
+pub(super) struct Proxies {
+    matcher: Matcher,
+    /// Variables whose text is no proxy's address.
+    wrong: Vec<&'static str>,
+}
+
+/// Stands for a proxy whose address is none.
+const NOBODY: &str = "http://malformed.invalid";
 
 impl Proxies {
     pub(super) fn new(settings: ProxySettings) -> Self {
         let ProxySettings { all, http, https, except } = settings;
-        Self(Matcher::builder().all(all).http(http).https(https).no(except).build())
+        let mut wrong = Vec::new();
+        let mut checked = |name, text: String| {
+            let probe = "http://probe.example/".parse().ok();
+            let is_one = || {
+                let alone = Matcher::builder().all(text.clone()).build();
+                probe.is_some_and(|probe| alone.intercept(&probe).is_some())
+            };
+            if text.trim().is_empty() || is_one() {
+                return text;
+            }
+            wrong.push(name);
+            NOBODY.to_owned()
+        };
+        let all = checked("ALL_PROXY", all);
+        let (http, https) = (checked("HTTP_PROXY", http), checked("HTTPS_PROXY", https));
+        Self { matcher: Matcher::builder().all(all).http(http).https(https).no(except).build(), wrong }
     }
 
-    /// The proxy that this URL is to be fetched through.
-    pub(super) fn of(&self, url: &Url) -> Option<Through> {
-        let target = url.as_str().parse().ok()?;
-        let found = self.0.intercept(&target)?;
-        Some(Through { address: found.uri().to_string(), login: found.basic_auth().cloned() })
+    /// The proxy that this URL is to be fetched through; `None` where there is none.
+    ///
+    /// # Errors
+    /// When a variable names one that is none: going without it could go where nobody was meant to.
+    pub(super) fn of(&self, url: &Url) -> Result<Option<Through>, String> {
+        let Some(found) = url.as_str().parse().ok().and_then(|target| self.matcher.intercept(&target)) else {
+            return Ok(None);
+        };
+        if found.uri().host().is_some_and(|host| NOBODY.ends_with(host)) {
+            let names = self.wrong.join(" or ");
+            return Err(format!("{names} in the environment is no proxy's address; correct it or unset it"));
+        }
+        Ok(Some(Through { address: found.uri().to_string(), login: found.basic_auth().cloned() }))
     }
 }
 
@@ -116,5 +146,25 @@ pub(super) async fn body(response: &mut Response, limit: usize) -> Result<Vec<u8
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
             Err(error) => return Err(BodyFault::Broken(root_cause(&error))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_that_is_none_is_named_wherever_it_would_be_taken() {
+        let settings = ProxySettings {
+            all: "socks5://127.0.0.1:1".to_owned(),
+            http: "http://no way".to_owned(),
+            https: String::new(),
+            except: "near.example".to_owned(),
+        };
+        let proxies = Proxies::new(settings);
+        let of = |url: &str| Url::parse(url).map_err(|error| error.to_string()).and_then(|url| proxies.of(&url));
+        assert!(of("http://a.example/").err().is_some_and(|why| why.contains("HTTP_PROXY")));
+        assert!(of("http://near.example/").is_ok_and(|proxy| proxy.is_none()));
+        assert!(of("https://a.example/").is_ok_and(|proxy| proxy.is_some()));
     }
 }

@@ -56,7 +56,7 @@ impl HttpFetch {
         let fault = |why| WebFault::Unreachable { whom: url.to_string(), why };
         let built = |builder: reqwest::ClientBuilder| builder.build().map_err(|error| client::root_cause(&error));
         let secure = url.scheme() == "https";
-        if let Some(proxy) = self.proxies.of(url) {
+        if let Some(proxy) = self.proxies.of(url).map_err(fault)? {
             let host = url.host_str().unwrap_or_default();
             if address::is_private_name(host) && !self.private.hold(host) && url.domain().is_some() {
                 return Err(blocked(host, "it stands for no public host"));

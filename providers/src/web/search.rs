@@ -123,8 +123,9 @@ impl WebSearch {
         let here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         let built = |builder: reqwest::ClientBuilder| builder.build().map_err(|error| client::root_cause(&error));
         self.client.get(|| match Proxies::new(self.config.proxies.clone()).of(&self.base) {
-            Some(proxy) if !here => client::through(&proxy).and_then(built),
-            Some(_) | None => built(client::direct(self.base.scheme())),
+            Err(why) if !here => Err(why),
+            Ok(Some(proxy)) if !here => client::through(&proxy).and_then(built),
+            Ok(_) | Err(_) => built(client::direct(self.base.scheme())),
         })
     }
 

@@ -12,7 +12,7 @@ use sluice_harness::context::{Context, Registration};
 use sluice_harness::json::Json;
 use sluice_harness::registry;
 use sluice_harness::seam::live::{LiveEvent, LiveSink, Notice, NoticeLevel};
-use sluice_harness::seam::mcp::{CallOutcome, McpClient, McpConnection, McpFault, McpServers, ServerTool};
+use sluice_harness::seam::mcp::{CallOutcome, MOST_TOOLS, McpClient, McpConnection, McpFault, McpServers, ServerTool};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
@@ -209,15 +209,19 @@ impl Owner {
     async fn register(&mut self, scope: &Context, tools: Vec<ServerTool>) {
         let mut wanted = BTreeMap::new();
         let mut unusable = Vec::new();
-        for tool in tools {
+        if tools.len() > MOST_TOOLS {
+            unusable.push(format!("all after the first {MOST_TOOLS} (a server may have no more)"));
+        }
+        for tool in tools.into_iter().take(MOST_TOOLS) {
+            let shown = shown(&tool.name);
             match full_name(&self.server.plan.key, &tool.name) {
                 Ok(name) if wanted.contains_key(&name) => {
-                    unusable.push(format!("`{}` (another tool of this server is called {name} too)", tool.name));
+                    unusable.push(format!("`{shown}` (another tool of this server is called {name} too)"));
                 }
                 Ok(name) => {
                     wanted.insert(name, tool);
                 }
-                Err(why) => unusable.push(format!("`{}` ({why})", tool.name)),
+                Err(why) => unusable.push(format!("`{shown}` ({why})")),
             }
         }
         self.registered.retain(|name, (tool, registration)| {
@@ -236,7 +240,7 @@ impl Owner {
                 Ok(registration) => {
                     self.registered.insert(name, (tool, registration));
                 }
-                Err(fault) => unusable.push(format!("`{}` ({fault})", tool.name)),
+                Err(fault) => unusable.push(format!("`{}` ({fault})", shown(&tool.name))),
             }
         }
         if !unusable.is_empty() {
@@ -270,4 +274,9 @@ impl Owner {
         let source = format!("MCP server {}", self.server.name());
         self.live.send(LiveEvent::Notice(Notice { level, source, text })).await;
     }
+}
+
+/// A server's own name for a tool, fit for a message.
+fn shown(name: &str) -> String {
+    name.chars().take(80).flat_map(char::escape_debug).collect()
 }

@@ -89,7 +89,8 @@ struct Brave {
 struct Found {
     #[serde(default)]
     title: Option<String>,
-    url: String,
+    #[serde(default)]
+    url: Option<String>,
     #[serde(default, alias = "description")]
     content: Option<String>,
 }
@@ -103,12 +104,16 @@ pub(super) fn sources(kind: SearchKind, body: &[u8]) -> Result<Vec<Source>, Stri
             serde_json::from_slice::<Brave>(body).map_err(wrong)?.web.map(|web| web.results).unwrap_or_default()
         }
     };
-    let source = |found: Found| Source {
-        title: plain(&found.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| found.url.clone())),
-        snippet: plain(&found.content.unwrap_or_default()),
-        url: found.url,
+    // One without an address leads nowhere.
+    let source = |found: Found| {
+        let url = found.url?;
+        Some(Source {
+            title: plain(&found.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| url.clone())),
+            snippet: plain(&found.content.unwrap_or_default()),
+            url,
+        })
     };
-    Ok(found.into_iter().map(source).collect())
+    Ok(found.into_iter().filter_map(source).collect())
 }
 
 /// One line without the marks that services put around found words.
