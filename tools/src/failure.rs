@@ -17,21 +17,36 @@ pub(crate) fn of_file(fault: &FileFault, cwd: &Path) -> ToolFailure {
         FileFault::Stale { .. } => "Read it again before changing it.",
         FileFault::NotObserved { .. } => "Read it first, then repeat the change.",
         FileFault::NotText { .. } => "Use Bash with a program that understands the format.",
-        FileFault::SandboxDenied { writable, .. } => return coded(fault, format!("{fault}. {}", of_fence(writable))),
+        FileFault::SandboxDenied { writable, guarded, .. } => {
+            return coded(fault, format!("{fault}. {}", of_fence(writable, guarded.as_deref())));
+        }
         FileFault::TooLarge { .. } => "Use Grep to find lines in it, or Bash with `sed -n` to show a part.",
         _ => return coded(fault, fault.to_string()),
     };
     coded(fault, format!("{fault}. {remedy}"))
 }
 
-/// What is left to do where the sandbox forbids a change.
-fn of_fence(writable: &[PathBuf]) -> String {
-    let folders: Vec<String> = writable.iter().map(|folder| folder.display().to_string()).collect();
-    match folders.as_slice() {
-        [] => "No file can be changed in this mode: say what you would change, or ask for a wider sandbox.".to_owned(),
-        folders => format!("Only files below {} can be changed, unless a wider sandbox is chosen.", folders.join(", ")),
-    }
+/// An image that is larger than models take.
+pub(crate) fn of_large_image(fault: &FileFault) -> ToolFailure {
+    let remedy = "Make a smaller copy of the image with Bash, if a program for that is there, and Read the copy.";
+    coded(fault, format!("{fault}. {remedy}"))
 }
+
+/// What is left to do where the sandbox forbids a change.
+fn of_fence(writable: &[PathBuf], guarded: Option<&Path>) -> String {
+    let folders: Vec<String> = writable.iter().map(|folder| folder.display().to_string()).collect();
+    let rule = match (guarded, folders.as_slice()) {
+        (Some(guarded), _) => format!("{} is guarded, in whichever folder it lies.", guarded.display()),
+        (None, []) => "No file can be changed in this mode: say what you would change.".to_owned(),
+        (None, folders) => format!(
+            "Only files below {} can be changed, but for those that hold keys or decide what runs later.",
+            folders.join(", ")
+        ),
+    };
+    format!("{rule} {WIDER}")
+}
+
+const WIDER: &str = "Only the person who starts sluice can choose a wider sandbox, with `--sandbox`.";
 
 /// Nothing is there.
 pub(crate) fn not_found(cwd: &Path) -> ToolFailure {

@@ -73,17 +73,19 @@ fn wanted(input: &Json) -> Result<Change<'_>, ToolFailure> {
     let source = text_at(input, "new_source");
     let cell = input.str_at("cell_id").filter(|id| !id.is_empty());
     let kind = input.str_at("cell_type").and_then(CellKind::named);
-    let missing = |what: &str| {
-        let message = format!("edit_mode {} needs {what}; Read shows the cells", text_at(input, "edit_mode"));
-        ToolFailure::coded(failure::FILE_ERROR, "NOTEBOOK_NO_CELL", message)
+    let missing = |what: &str, code: &str, remedy: &str| {
+        let message = format!("edit_mode {} needs {what}; {remedy}", text_at(input, "edit_mode"));
+        ToolFailure::coded(failure::FILE_ERROR, code, message)
     };
+    let no_cell = || missing("cell_id", "NOTEBOOK_NO_CELL", "Read shows the cells");
+    let no_kind = || missing("cell_type", "NOTEBOOK_NO_CELL_TYPE", "give code, markdown or raw");
     match text_at(input, "edit_mode") {
         "insert" => {
-            let kind = kind.ok_or_else(|| missing("cell_type"))?;
+            let kind = kind.ok_or_else(no_kind)?;
             Ok(Change::Insert { after: cell, source, kind })
         }
-        "delete" => Ok(Change::Delete { cell: cell.ok_or_else(|| missing("cell_id"))? }),
-        _ => Ok(Change::Replace { cell: cell.ok_or_else(|| missing("cell_id"))?, source, kind }),
+        "delete" => Ok(Change::Delete { cell: cell.ok_or_else(no_cell)? }),
+        _ => Ok(Change::Replace { cell: cell.ok_or_else(no_cell)?, source, kind }),
     }
 }
 

@@ -76,13 +76,17 @@ impl Read {
                 let file = match files.read_bytes(&path, image::LARGEST_IMAGE, scene.cancel).await {
                     Ok(file) => file,
                     Err(too_large @ FileFault::TooLarge { .. }) if image::may_be_one(&path) => {
-                        return Err(failure::of_file(&too_large, &cwd));
+                        return Err(failure::of_large_image(&too_large));
                     }
                     Err(_) => return Err(failure::of_file(&fault, &cwd)),
                 };
                 let image = image::image(&file.bytes).ok_or_else(|| failure::of_file(&fault, &cwd))?;
                 observed(scene, &path, Some(&file.stat));
                 return ReadValue::json("image", image);
+            }
+            Err(FileFault::TooLarge { path: shown, size, .. }) if image::may_be_one(&path) => {
+                let fault = FileFault::TooLarge { path: shown, size, limit: image::LARGEST_IMAGE };
+                return Err(failure::of_large_image(&fault));
             }
             Err(fault) => {
                 if matches!(fault, FileFault::NotFound { .. }) {

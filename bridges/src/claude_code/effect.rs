@@ -4,6 +4,7 @@ use sluice_harness::content::Role;
 use sluice_harness::point::prompt::ContextMessage;
 
 use super::hear::Heard;
+use crate::core::output::Printed;
 
 /// A handler's answer with the command it is named by.
 pub(crate) struct Answer<'a> {
@@ -17,8 +18,9 @@ pub(crate) fn contexts(answers: &[Answer<'_>]) -> Vec<String> {
 }
 
 /// The plain texts of all answers, in configuration order.
-pub(crate) fn plains(answers: &[Answer<'_>]) -> Vec<String> {
-    answers.iter().filter_map(|a| a.heard.plain.clone()).collect()
+pub(crate) fn plains(answers: &[Answer<'_>]) -> Vec<Printed> {
+    let plain = |heard: &Heard| Some(Printed { text: heard.plain.clone()?, missing: heard.missing });
+    answers.iter().filter_map(|a| plain(a.heard)).collect()
 }
 
 /// The first stop of the turn that any answer asks for.

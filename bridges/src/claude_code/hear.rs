@@ -10,19 +10,21 @@ use sluice_harness::seam::process::End;
 use super::output::Output;
 use crate::core::config::{Event, Handler, OnFailure, Waiting};
 use crate::core::fire::Ran;
-use crate::core::output::{OUTPUT_CAP, UTF16, first_line, is_utf16, objects_in_noise, parse_object, trimmed};
+use crate::core::output::{OUTPUT_CAP, Printed, UTF16, first_line, is_utf16, objects_in_noise, parse_object, trimmed};
 
 /// What one handler said.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// Valid JSON that counts.
     pub(crate) output: Option<Output>,
-    /// Plain stdout at exit 0, without its final newlines.
+    /// Plain stdout at exit 0, without its final newlines, on events where it is context.
     pub(crate) plain: Option<String>,
     /// The whole reason of an exit 2, `[command]: …`.
     pub(crate) exit2: Option<String>,
     /// A failure that blocks on this event: the whole text.
     pub(crate) blocking_failure: Option<String>,
+    /// How many bytes the hook printed beyond what the text of one of these three has.
+    pub(crate) missing: u64,
     /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
     /// What went wrong, for the record.
@@ -157,11 +159,28 @@ impl Reader<'_> {
                     first_line(&plain)
                 );
                 let problem = Some(warning.clone());
-                Heard { plain: Some(plain), warnings: vec![warning], problem, ..Heard::default() }
+                Heard { warnings: vec![warning], problem, ..self.plain(plain) }
             }
-            Told::Plain(plain) => Heard { plain: Some(plain), ..Heard::default() },
+            Told::Plain(plain) => self.plain(plain),
             Told::Json(output) => Heard { output: Some(*output), ..Heard::default() },
             Told::Unreadable(why) => self.unreadable(&why),
+        }
+    }
+
+    /// Plain text: context where the event takes it for that.
+    fn plain(&self, text: String) -> Heard {
+        match self.event {
+            Event::SessionStart | Event::UserPromptSubmit => {
+                Heard { plain: Some(text), missing: self.ran.output.stdout.missing(), ..Heard::default() }
+            }
+            Event::PreToolUse
+            | Event::PermissionRequest
+            | Event::PostToolUse
+            | Event::PostToolUseFailure
+            | Event::Stop
+            | Event::SessionEnd
+            | Event::Notification
+            | Event::ConfigChange => Heard::default(),
         }
     }
 
@@ -170,6 +189,7 @@ impl Reader<'_> {
         let stderr = self.ran.output.stderr.text();
         let stdout = self.ran.output.stdout.text();
         let mut reason = format!("[{label}]: ");
+        let mut missing = 0;
         let output = match told {
             Told::Json(output) => Some(*output),
             Told::Nothing | Told::Plain(_) | Told::Unreadable(_) => None,
@@ -180,14 +200,17 @@ impl Reader<'_> {
             if output.is_none() && !said.is_empty() {
                 reason.push('\n');
                 reason.push_str(said);
+                missing = self.ran.output.stdout.missing();
             }
         } else {
             reason.push_str(&stderr);
+            missing = self.ran.output.stderr.missing();
         }
         if let Some(own) = output.as_ref().and_then(Output::blocking_reason) {
             reason = own;
+            missing = 0;
         }
-        Heard { output, exit2: Some(reason), ..Heard::default() }
+        Heard { output, exit2: Some(reason), missing, ..Heard::default() }
     }
 
     fn exit_other(&self, told: Told) -> Heard {
@@ -214,11 +237,12 @@ impl Reader<'_> {
                 };
                 let said = trimmed(&stderr);
                 let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-                self.failure(
+                let heard = self.failure(
                     Failing::Failed,
                     Some(second),
                     format!("hook `{label}` {how} and decided nothing{said} (only exit code 2 blocks)"),
-                )
+                );
+                Heard { missing: self.ran.output.stderr.missing(), ..heard }
             }
         }
     }
@@ -315,6 +339,11 @@ impl Heard {
             notices.push((NoticeLevel::Info, message));
         }
         notices
+    }
+
+    /// [`block`](Self::block) as a text for the model, made by `words` from the reason.
+    pub(crate) fn printed_block(&self, words: impl FnOnce(&str) -> String) -> Option<Printed> {
+        Some(Printed { text: words(&self.block()?), missing: self.missing })
     }
 
     /// Whether it blocks in the sense of `decision: block`, with the whole reason.

@@ -5,12 +5,13 @@ use sluice_harness::json::Json;
 
 use super::effect::{Answer, contexts, stop};
 use super::text;
+use crate::core::output::Printed;
 
 /// What all handlers together decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Effect {
     /// The whole text of each block.
-    pub(crate) blocks: Vec<String>,
+    pub(crate) blocks: Vec<Printed>,
     pub(crate) contexts: Vec<String>,
     pub(crate) replacement: Option<Replacement>,
     /// Ends the turn.
@@ -31,9 +32,8 @@ pub(crate) enum Replacement {
 pub(crate) fn merge(hook: &str, tool: &str, current: &Json, answers: &[Answer<'_>]) -> Effect {
     let mut effect = Effect { contexts: contexts(answers), stop: stop(answers), ..Effect::default() };
     for answer in answers {
-        if let Some(reason) = answer.heard.block() {
-            effect.blocks.push(text::blocking_error(hook, answer.command, &reason));
-        }
+        let block = answer.heard.printed_block(|reason| text::blocking_error(hook, answer.command, reason));
+        effect.blocks.extend(block);
         let Some(next) = replacement(tool, current, answer, &mut effect.warnings) else { continue };
         match &effect.replacement {
             Some(first) if *first != next => effect.warnings.push(format!(

@@ -1,6 +1,7 @@
 //! UserPromptSubmit: the prompt is blocked, stopped, or goes on with contexts.
 
 use super::effect::{Answer, contexts, plains, stop};
+use crate::core::output::Printed;
 
 /// What all handlers together decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +9,7 @@ pub(crate) enum Effect {
     /// The prompt goes on.
     Allow {
         /// Plain texts, each its own message.
-        plains: Vec<String>,
+        plains: Vec<Printed>,
         /// Contexts, one message together.
         contexts: Vec<String>,
     },

@@ -3,6 +3,8 @@
 //! The forms stand for themselves: tags around them for models without a mid-conversation system role are the
 //! provider's work.
 
+use crate::core::output::Printed;
+
 /// `<HookName>` of a tool event.
 pub(crate) fn hook_name(event: &str, subject: &str) -> String {
     format!("{event}:{subject}")
@@ -77,13 +79,20 @@ pub(crate) const LONG_TEXT: usize = 10_000;
 const PREVIEW: usize = 2000;
 
 /// What stands in the place of a text that was saved to a file.
-pub(crate) fn persisted(text: &str, path: &str) -> String {
-    let tenths = text.len().saturating_mul(10) / 1024;
-    let preview: String = text.chars().take(PREVIEW).collect();
+pub(crate) fn persisted(printed: &Printed, path: &str) -> String {
+    let size = kilobytes(printed.whole());
+    let saved = match printed.missing {
+        0 => "Full output saved to".to_owned(),
+        _ => format!("Only its first {} were kept, and saved to", kilobytes(printed.text.len() as u64)),
+    };
+    let preview: String = printed.text.chars().take(PREVIEW).collect();
     format!(
-        "<persisted-output>\nOutput too large ({}.{}KB). Full output saved to: {path}\n\nPreview (first 2KB):\n\
-         {preview}\n...\n</persisted-output>",
-        tenths / 10,
-        tenths % 10
+        "<persisted-output>\nOutput too large ({size}). {saved}: {path}\n\nPreview (first 2KB):\n{preview}\n...\n\
+         </persisted-output>"
     )
+}
+
+fn kilobytes(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10) / 1024;
+    format!("{}.{}KB", tenths / 10, tenths % 10)
 }

@@ -9,12 +9,14 @@ use sluice_harness::seam::process::End;
 use super::output::{Fault, Output, Said, invalid, read};
 use crate::core::config::{Event, Handler, OnFailure};
 use crate::core::fire::Ran;
-use crate::core::output::{OUTPUT_CAP, UTF16, first_line, is_utf16, objects_in_noise};
+use crate::core::output::{OUTPUT_CAP, Printed, UTF16, first_line, is_utf16, objects_in_noise};
 
 /// What one handler said.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) output: Output,
+    /// How many bytes the hook printed beyond what its reason or its plain text has.
+    pub(crate) missing: u64,
     pub(crate) warnings: Vec<String>,
     pub(crate) problem: Option<String>,
 }
@@ -82,7 +84,8 @@ impl Reader<'_> {
             let text = format!("{} hook exited with code 2 but did not write {lacking} to stderr", self.event.word());
             return self.failure(&text, "");
         }
-        Heard { output: Output { said: Said::Block(reason.to_owned()), ..Output::default() }, ..Heard::default() }
+        let output = Output { said: Said::Block(reason.to_owned()), ..Output::default() };
+        Heard { output, missing: self.ran.output.stderr.missing(), ..Heard::default() }
     }
 
     fn exit_0(&self) -> Heard {
@@ -120,7 +123,8 @@ impl Reader<'_> {
             (Some(Fault::Unreadable(text)), _) => self.failure(&text, ""),
             (Some(Fault::Unsupported(text)), _) => self.warned(&text, ""),
             (None, Event::SessionStart | Event::UserPromptSubmit) => {
-                Heard { output: Output { context: Some(text.to_owned()), ..Output::default() }, ..Heard::default() }
+                let output = Output { context: Some(text.to_owned()), ..Output::default() };
+                Heard { output, missing: self.ran.output.stdout.missing(), ..Heard::default() }
             }
             (None, Event::Stop) => self.failure(&invalid(self.event), ""),
             (
@@ -160,6 +164,7 @@ impl Reader<'_> {
             output: Output { said: Said::Block(reason), ..Output::default() },
             problem: Some(warning.clone()),
             warnings: vec![warning],
+            ..Heard::default()
         })
     }
 
@@ -224,6 +229,7 @@ impl Heard {
 }
 
 /// The contexts of all answers, in configuration order, each a message of its own.
-pub(crate) fn contexts(heard: &[&Heard]) -> Vec<String> {
-    heard.iter().filter_map(|h| h.output.context.clone()).collect()
+pub(crate) fn contexts(heard: &[&Heard]) -> Vec<Printed> {
+    let context = |heard: &Heard| Some(Printed { text: heard.output.context.clone()?, missing: heard.missing });
+    heard.iter().filter_map(|h| context(h)).collect()
 }

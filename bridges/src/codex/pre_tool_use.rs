@@ -4,6 +4,7 @@ use sluice_harness::json::Json;
 
 use super::hear::{Heard, contexts};
 use super::output::Said;
+use crate::core::output::Printed;
 
 /// What all handlers together decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,7 +13,7 @@ pub(crate) struct Effect {
     pub(crate) deny: Option<String>,
     /// The first rewrite, unless the call is denied.
     pub(crate) rewrite: Option<Json>,
-    pub(crate) contexts: Vec<String>,
+    pub(crate) contexts: Vec<Printed>,
     pub(crate) warnings: Vec<String>,
 }
 

@@ -2,13 +2,14 @@
 
 use super::hear::{Heard, contexts};
 use super::output::Said;
+use crate::core::output::Printed;
 
 /// What all handlers together decided.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Effect {
     /// Drops the first prompt.
     pub(crate) stop: Option<Option<String>>,
-    pub(crate) contexts: Vec<String>,
+    pub(crate) contexts: Vec<Printed>,
 }
 
 /// The first stop counts.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use super::hear::Heard;
 use super::output::Said;
+use crate::core::output::Printed;
 
 /// Who steers.
 pub(crate) const SOURCE: &str = "codex:Stop";
@@ -11,17 +13,20 @@ pub(crate) const SOURCE: &str = "codex:Stop";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Effect {
     /// The reason of each block with the place of its handler among the event's, and its file.
-    pub(crate) blocks: Vec<(usize, String, String)>,
+    pub(crate) blocks: Vec<(usize, String, Printed)>,
     /// Ends the turn, whatever the others say.
     pub(crate) prevented: Option<Option<String>>,
 }
 
 /// All reasons are delivered; `continue: false` from any hook beats them.
-pub(crate) fn merge<'a>(said: impl Iterator<Item = (usize, &'a Path, &'a Said)>) -> Effect {
+pub(crate) fn merge<'a>(heard: impl Iterator<Item = (usize, &'a Path, &'a Heard)>) -> Effect {
     let mut effect = Effect::default();
-    for (at, source, said) in said {
-        match said {
-            Said::Block(reason) => effect.blocks.push((at, source.display().to_string(), reason.clone())),
+    for (at, source, heard) in heard {
+        match &heard.output.said {
+            Said::Block(reason) => {
+                let reason = Printed { text: reason.clone(), missing: heard.missing };
+                effect.blocks.push((at, source.display().to_string(), reason));
+            }
             Said::Stop(reason) if effect.prevented.is_none() => effect.prevented = Some(reason.clone()),
             Said::Stop(_) | Said::Nothing | Said::Rewrite(_) => {}
         }

@@ -9,6 +9,27 @@ use sluice_harness::json::Json;
 /// How much of each output stream is kept, in bytes.
 pub(crate) const OUTPUT_CAP: usize = 8 << 20;
 
+/// A text for the model that a hook printed, or that holds what one printed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Printed {
+    pub(crate) text: String,
+    /// How many bytes the hook printed beyond what is kept; the text ends with a note that says so.
+    pub(crate) missing: u64,
+}
+
+impl Printed {
+    /// How many bytes the whole has.
+    pub(crate) fn whole(&self) -> u64 {
+        (self.text.len() as u64).saturating_add(self.missing)
+    }
+}
+
+impl From<String> for Printed {
+    fn from(text: String) -> Self {
+        Self { text, missing: 0 }
+    }
+}
+
 /// What is said of an output in UTF-16.
 pub(crate) const UTF16: &str = "it is UTF-16, and only UTF-8 is read; make the hook print UTF-8";
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sluice_harness::ids::{CallId, TurnId, TurnNumber};
 use sluice_harness::log::event::EventKind;
-use sluice_harness::seam::process::{End, RunOutput};
+use sluice_harness::seam::process::{Capture, End, RunOutput};
 
 use super::output::cut;
 
@@ -54,10 +54,16 @@ pub struct HookResult {
     pub code: Option<i32>,
     /// What it decided: `none`, `allow`, `ask`, `deny`, `block`, `stop`, `rewrite`, `context`, `failed`.
     pub decision: String,
-    /// The beginning of its stdout.
+    /// The beginning of its stdout, with `…` where more followed.
     pub stdout: String,
-    /// The beginning of its stderr.
+    /// How many bytes it wrote there, where more followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_bytes: Option<u64>,
+    /// The beginning of its stderr, with `…` where more followed.
     pub stderr: String,
+    /// How many bytes it wrote there, where more followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_bytes: Option<u64>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// What went wrong, where something did.
@@ -81,13 +87,17 @@ impl HookResult {
             End::Cancelled => ("cancelled", None),
             End::NotStarted(_) => ("not-started", None),
         };
+        let (stdout, stdout_bytes) = beginning(&output.stdout);
+        let (stderr, stderr_bytes) = beginning(&output.stderr);
         Self {
             run_id: run_id.to_owned(),
             ending: ending.to_owned(),
             code,
             decision: decision.to_owned(),
-            stdout: cut(&output.stdout.text(), KEPT),
-            stderr: cut(&output.stderr.text(), KEPT),
+            stdout,
+            stdout_bytes,
+            stderr,
+            stderr_bytes,
             duration_ms: u64::try_from(output.took.as_millis()).unwrap_or(u64::MAX),
             problem: problem.map(str::to_owned),
         }
@@ -102,11 +112,21 @@ impl HookResult {
             code: None,
             decision: "none".to_owned(),
             stdout: String::new(),
+            stdout_bytes: None,
             stderr: String::new(),
+            stderr_bytes: None,
             duration_ms: 0,
             problem: None,
         }
     }
+}
+
+/// What a record keeps of a stream, and the stream's size where that is not all.
+fn beginning(stream: &Capture) -> (String, Option<u64>) {
+    let text = stream.text();
+    let kept = cut(&text, KEPT);
+    let bytes = (kept != text).then_some(stream.total);
+    (kept, bytes)
 }
 
 /// A fresh run id: a version 7 UUID, made like a turn's.

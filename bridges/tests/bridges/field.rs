@@ -266,6 +266,8 @@ async fn large_output_is_pumped_with_a_bound() {
     assert!(begun.elapsed().as_secs() < 50);
     let result: HookResult = session.agent.log().last().unwrap();
     assert!(result.stdout.chars().count() <= 501 && result.stdout.ends_with('…'));
+    assert_eq!((result.stdout_bytes, result.stderr_bytes), (Some(50_000_000), Some(20_000_000)));
+    assert_eq!(result.decision, "none", "plain stdout is no context here");
 }
 
 #[tokio::test]

@@ -137,6 +137,8 @@ pub enum FileFault {
         mode: SandboxMode,
         /// The folders below which the mode lets files be changed.
         writable: Vec<PathBuf>,
+        /// What stays as it is also below those, where the path lies in it.
+        guarded: Option<PathBuf>,
     },
     /// `FS_STALE_VERSION`
     #[error("File has changed since it was read: {path}")]

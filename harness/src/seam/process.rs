@@ -228,10 +228,16 @@ impl Saved {
 }
 
 impl Capture {
+    /// How many bytes of the stream are not here.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.total.saturating_sub((self.head.len() + self.tail.len()) as u64)
+    }
+
     /// Whether bytes are missing.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
-        self.total > (self.head.len() + self.tail.len()) as u64
+        self.missing() > 0
     }
 
     /// Says how many bytes are missing and where they are, on a line of its own; `None` when none are.
@@ -240,7 +246,7 @@ impl Capture {
         if !self.is_truncated() {
             return None;
         }
-        let missing = self.total - (self.head.len() + self.tail.len()) as u64;
+        let missing = self.missing();
         let place = match &self.saved {
             None => String::new(),
             Some(Saved::Whole(path)) => format!("; the whole output is in {}", path.display()),

@@ -19,7 +19,7 @@ use super::{LocalFiles, real_path, shown, target};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fence {
     mode: SandboxMode,
-    /// Links resolved.
+    /// Links resolved; none lies in another.
     writable: Vec<PathBuf>,
     /// Left as it is also below those; free of links.
     protected: Vec<PathBuf>,
@@ -43,7 +43,11 @@ impl Fence {
             SandboxMode::Off | SandboxMode::ReadOnly => Vec::new(),
             SandboxMode::WorkspaceWrite => self.writable.clone(),
         };
-        Err(FileFault::SandboxDenied { path: shown(path), mode: self.mode, writable })
+        let guarded = match self.mode {
+            SandboxMode::Off | SandboxMode::ReadOnly => None,
+            SandboxMode::WorkspaceWrite => self.protected.iter().find(|place| target(key).starts_with(place)).cloned(),
+        };
+        Err(FileFault::SandboxDenied { path: shown(path), mode: self.mode, writable, guarded })
     }
 }
 
@@ -58,7 +62,13 @@ impl FencedFiles {
     /// opens nothing. Blocks for as long as it takes to look.
     #[must_use]
     pub fn new(inner: Arc<LocalFiles>, policy: &SandboxPolicy) -> Self {
-        let writable = policy.writable.iter().filter(|folder| real_path(folder) == **folder).cloned().collect();
+        let mut writable: Vec<PathBuf> = Vec::new();
+        for folder in policy.writable.iter().filter(|folder| real_path(folder) == **folder) {
+            if !writable.iter().any(|outer| folder.starts_with(outer)) {
+                writable.retain(|inner| !inner.starts_with(folder));
+                writable.push(folder.clone());
+            }
+        }
         Self { inner, fence: Arc::new(Fence { mode: policy.mode, writable, protected: policy.protected.clone() }) }
     }
 }

@@ -16,6 +16,7 @@ use crate::claude_code::post_tool_use::{self, Replacement};
 use crate::claude_code::{long_text, post_tool_use_failure, text};
 use crate::core::condition::CallInput;
 use crate::core::config::Event;
+use crate::core::output::Printed;
 
 impl Listener<PostExecute> for Mounted {
     fn name(&self) -> &str {
@@ -122,7 +123,7 @@ impl Bridge {
         &self,
         view: PostView<'_>,
         hook: &str,
-        blocks: Vec<String>,
+        blocks: Vec<Printed>,
         contexts: Vec<String>,
     ) -> Vec<ContextMessage> {
         let source = hook.split(':').next().unwrap_or(hook);

@@ -18,6 +18,7 @@ use crate::claude_code::{environment, long_text, session_end, text};
 use crate::core::condition::CallInput;
 use crate::core::config::{Action, Event, Handler};
 use crate::core::fire::{Firing, Ran, Said, conclude, fire};
+use crate::core::output::Printed;
 use crate::core::plan::{Occasion, plan};
 use crate::core::transcript;
 
@@ -154,7 +155,7 @@ pub(super) async fn context_message(scene: Scene<'_>, hook: &str, texts: Vec<Str
 }
 
 /// Plain texts as messages of their own.
-pub(super) async fn plain_messages(scene: Scene<'_>, hook: &str, texts: Vec<String>) -> Vec<ContextMessage> {
+pub(super) async fn plain_messages(scene: Scene<'_>, hook: &str, texts: Vec<Printed>) -> Vec<ContextMessage> {
     let texts = long_text::shorten_all(scene, "stdout", texts).await;
     let source = hook.split(':').next().unwrap_or(hook);
     texts.iter().map(|t| message(source, text::success(hook, t))).collect()

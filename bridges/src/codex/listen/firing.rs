@@ -19,6 +19,7 @@ use crate::codex::long_text;
 use crate::codex::payload::{Own, payload};
 use crate::core::config::{Action, Event, Handler};
 use crate::core::fire::{Firing, Ran, Said, Start, conclude, fire};
+use crate::core::output::Printed;
 use crate::core::plan::{Occasion, plan};
 use crate::core::transcript;
 
@@ -118,7 +119,7 @@ fn recorded(event: Event, word: &'static str) -> &'static str {
 }
 
 /// Contexts as messages of their own, each shortened where it is long.
-pub(super) async fn messages(scene: Scene<'_>, event: Event, texts: Vec<String>) -> Vec<ContextMessage> {
+pub(super) async fn messages(scene: Scene<'_>, event: Event, texts: Vec<Printed>) -> Vec<ContextMessage> {
     let source = format!("{NAME}:{}", event.word());
     let texts = long_text::shorten_all(scene, texts).await;
     texts.into_iter().map(|text| ContextMessage { source: source.clone(), role: Role::Developer, text }).collect()

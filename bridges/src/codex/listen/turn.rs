@@ -129,11 +129,7 @@ impl Bridge {
         let own = Own::Stop { active: by_a_stop_hook(view.continuations), last_message: view.last_message };
         let fired = self.fire(scene, "Stop", &[], None, own).await?;
         let effect = stop::merge(
-            fired
-                .ran
-                .iter()
-                .enumerate()
-                .map(|(at, (ran, heard))| (at, ran.handler.source.as_path(), &heard.output.said)),
+            fired.ran.iter().enumerate().map(|(at, (ran, heard))| (at, ran.handler.source.as_path(), heard)),
         );
         let inner = next.delegate().await?;
         if let Some(reason) = effect.prevented {
