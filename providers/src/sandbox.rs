@@ -13,6 +13,7 @@ mod places;
 mod powers;
 
 use std::io;
+use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -148,8 +149,12 @@ fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     for path in places::readable(policy) {
         made = grant(made, &path, read)?;
     }
-    for path in places::DEVICES {
-        made = grant(made, path.as_ref(), write | AccessFs::IoctlDev)?;
+    let terminals = match policy.mode {
+        SandboxMode::WorkspaceWrite => places::TERMINALS,
+        SandboxMode::ReadOnly | SandboxMode::Off => &[],
+    };
+    for path in places::DEVICES.iter().chain(terminals) {
+        made = grant(made, Path::new(path), write | AccessFs::IoctlDev)?;
     }
     for path in places::writable(confinement) {
         made = grant(made, &path, write)?;
@@ -158,11 +163,7 @@ fn ruleset(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
 }
 
 /// Adds a rule for a path that exists and that no link leads to; passes over any other.
-fn grant(
-    made: RulesetCreated,
-    path: &std::path::Path,
-    rights: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, RulesetError> {
+fn grant(made: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     let Some(place) = places::open(path) else { return Ok(made) };
     let is_folder = rustix::fs::fstat(&place).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
     let rights = if is_folder { rights } else { rights & AccessFs::from_file(BEST) };

@@ -12,8 +12,12 @@ use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags};
 use sluice_harness::seam::process::Confinement;
 use sluice_harness::seam::sandbox::{SandboxMode, SandboxPolicy};
 
-/// What every process may write: devices without a memory, and its own terminal. Not `/dev/pts`, where everybody's are.
+/// What every process may write: devices without a memory, and its own terminal.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What may be written as well where anything of the machine may: without these nothing can make a terminal, as test
+/// suites and `script` do. Those of others are there too, which is why a command that may only read has none.
+pub(super) const TERMINALS: &[&str] = &["/dev/ptmx", "/dev/pts"];
 
 /// Opens a path for a grant; `None` when it is not there or a link is on the way.
 pub(super) fn open(path: &Path) -> Option<OwnedFd> {
