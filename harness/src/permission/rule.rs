@@ -6,6 +6,7 @@
 mod command;
 mod path;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -104,7 +105,7 @@ impl Rule {
         if let Some((at, found)) = wrong {
             return Err(RuleError::Name { rule: rule.to_owned(), found, at: at + 1 });
         }
-        let tool = canonical_tool(name);
+        let tool = &*spelt(canonical_tool(name));
         let specifier = if rest.is_empty() {
             Specifier::Whole
         } else {
@@ -128,7 +129,8 @@ impl Rule {
         &self.specifier
     }
 
-    /// The tool's name as the rule has it, `Task` read as `Agent`.
+    /// The tool's name as the rule has it, `Task` read as `Agent`, the names of an MCP server and its tool in the spelling
+    /// that tools have.
     #[must_use]
     pub fn tool(&self) -> &str {
         self.tool.source()
@@ -194,6 +196,16 @@ impl FromStr for Rule {
 /// A tool's name with its alias resolved.
 pub(super) fn canonical_tool(name: &str) -> &str {
     if name == "Task" { "Agent" } else { name }
+}
+
+/// The name as tools are called: of an MCP server's and its tool's real names letters, digits, `_` and `-` stay, and
+/// everything else becomes `_`, so that a rule under the real name covers what it speaks of.
+fn spelt(name: &str) -> Cow<'_, str> {
+    if !name.starts_with("mcp__") {
+        return Cow::Borrowed(name);
+    }
+    let stays = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
+    Cow::Owned(name.chars().map(|c| if stays(c) { c } else { '_' }).collect())
 }
 
 fn specifier(rule: &str, tool: &str, inner: &str) -> Result<Specifier, RuleError> {
