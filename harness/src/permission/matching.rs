@@ -3,6 +3,7 @@
 //! Strict: one part of the call is enough, wrappers are looked behind, and what cannot be told counts as a match.
 //! Narrow: the whole of what is looked at must fit, and what cannot be told does not.
 
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
 use super::judge::Place;
@@ -212,6 +213,12 @@ pub(super) fn covers_part(entry: &RuleEntry, tool: &str, part: &SimpleCommand) -
     }
 }
 
+/// A host in one spelling: lower case, no dot at the end, an IPv6 address in its shortest form.
+pub(super) fn spelt_host(host: &str) -> String {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host.parse::<Ipv6Addr>().map_or(host, |address| address.to_string())
+}
+
 /// The host of a URL in lower case; `None` when there is none to be sure of.
 pub(super) fn host_of(url: &str) -> Option<String> {
     let (_, rest) = url.trim().split_once("://")?;
@@ -221,6 +228,6 @@ pub(super) fn host_of(url: &str) -> Option<String> {
         Some((address, _)) => address,
         None => host.split(':').next()?,
     };
-    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let host = spelt_host(host);
     (!host.is_empty() && !host.contains(['%', ' ', '\t', '\n', '\r'])).then_some(host)
 }

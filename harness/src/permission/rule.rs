@@ -241,7 +241,10 @@ fn host(written: &str) -> Result<String, &'static str> {
         return Err("it names the host alone, without scheme, user and path, such as `WebFetch(domain:example.com)`");
     }
     let bare = written.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(written);
-    let host = bare.trim_end_matches('.').to_ascii_lowercase();
+    if !bare.is_ascii() {
+        return Err("it names a host in letters that URLs do not have; write its `xn--` form");
+    }
+    let host = super::matching::spelt_host(bare);
     if host.contains(':') {
         // Only addresses have colons in them; of these all have two at least.
         let of_address = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.' | '*');
