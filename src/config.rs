@@ -9,6 +9,7 @@ mod key;
 mod provider;
 mod read;
 mod search;
+mod takes;
 mod tighten;
 
 use std::collections::BTreeMap;

@@ -10,8 +10,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Origin;
-use super::key::{Entry, KEYS, Key, PROVIDER_KEYS, PROVIDERS, Written};
+use super::key::{Entry, KEYS, Key, PROVIDER_KEYS, PROVIDERS};
 use super::search::{SEARCH_KEYS, SEARCHES};
+use super::takes::Written;
 use crate::fault::{Fault, nearest};
 
 /// The entries of a file; none when there is no such file.

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use sluice_providers::web::SearchKind;
 
-use super::key::{Key, Takes};
+use super::key::Key;
 use super::provider::{KeySource, check_address};
+use super::takes::Takes;
 use super::{Origin, Setting};
 use crate::fault::Fault;
 
