@@ -6,6 +6,8 @@
 //! the command line's settings are as they were when the session began. What a change may be the work of is told by
 //! [`LiveSettings::may_be_the_models`], for [`crate::settings_gate`].
 
+mod surroundings;
+
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ use sluice_providers::process::LocalProcesses;
 use crate::compose::Dialects;
 use crate::settings_rules::entry_rules;
 
+use surroundings::{Recording, Surroundings};
+
 /// Who speaks, in what the user is told.
 const SOURCE: &str = "settings";
 
@@ -43,6 +47,7 @@ pub(crate) struct LiveSettings {
     claude: Arc<LiveHandlers>,
     codex: Arc<LiveHandlers>,
     processes: Arc<LocalProcesses>,
+    surroundings: Surroundings,
     state: Mutex<State>,
 }
 
@@ -109,12 +114,14 @@ pub(crate) struct Begun {
     pub(crate) claude: Discovery,
     pub(crate) codex: codex::Discovery,
     watched: Vec<Watched>,
+    surroundings: Surroundings,
 }
 
 /// Reads every settings file once.
 pub(crate) async fn begin(config: &BridgeConfig, files: &dyn HostFiles) -> Begun {
+    let recording = Recording::of(files);
     let claude = claude_code::files(config).into_iter().map(|(layer, path)| (Dialect::ClaudeCode, layer, path));
-    let codex = codex::files(config, files).await.into_iter().map(|(layer, path)| (Dialect::Codex, layer, path));
+    let codex = codex::files(config, &recording).await.into_iter().map(|(layer, path)| (Dialect::Codex, layer, path));
     let mut watched = Vec::new();
     for (dialect, layer, path) in claude.chain(codex) {
         let source = match layer {
@@ -129,10 +136,11 @@ pub(crate) async fn begin(config: &BridgeConfig, files: &dyn HostFiles) -> Begun
         let change = SettingsChange { owner: dialect.word().to_owned(), source, path };
         watched.push(Watched { change, stamp, in_force, pending: None, in_work: false, declined: None, useless: None });
     }
-    let shown = InForce::of(files, &watched);
-    let (claude, codex) =
-        (claude_code::discover(config, &shown).await, sluice_bridges::codex::discover(config, &shown).await);
-    Begun { claude, codex, watched }
+    let (claude, codex) = {
+        let shown = InForce::of(&watched, Around::Now(&recording));
+        (claude_code::discover(config, &shown).await, sluice_bridges::codex::discover(config, &shown).await)
+    };
+    Begun { claude, codex, watched, surroundings: recording.finish() }
 }
 
 impl LiveSettings {
@@ -146,7 +154,7 @@ impl LiveSettings {
         processes: Arc<LocalProcesses>,
         log: &LogHandle,
     ) -> Self {
-        let Begun { claude, codex, watched } = begun;
+        let Begun { claude, codex, watched, surroundings } = begun;
         let mut problems = Vec::new();
         if dialects.claude_code {
             problems.extend(claude.problems);
@@ -162,6 +170,7 @@ impl LiveSettings {
             claude: LiveHandlers::new(claude.handlers),
             codex: LiveHandlers::new(codex.handlers),
             processes,
+            surroundings,
             state: Mutex::new(State { watched, seen: log.len(), problems }),
         }
     }
@@ -240,7 +249,7 @@ impl LiveSettings {
         for file in watched.iter_mut().filter(|w| w.change == *change) {
             file.in_force = Held::Text(text.to_vec());
         }
-        let shown = InForce::of(&*self.files, &watched);
+        let shown = InForce::of(&watched, Around::Then(&self.surroundings));
         let problems = if change.owner == Dialect::ClaudeCode.word() {
             claude_code::discover(&self.config, &shown).await.problems
         } else {
@@ -256,7 +265,7 @@ impl LiveSettings {
     /// Reads the texts in force again, and puts what they say in the place of what they said.
     async fn reload(&self) -> Vec<Problem> {
         let watched = self.watched();
-        let shown = InForce::of(&*self.files, &watched);
+        let shown = InForce::of(&watched, Around::Then(&self.surroundings));
         let claude = claude_code::discover(&self.config, &shown).await;
         let codex = codex::discover(&self.config, &shown).await;
         let mut problems = Vec::new();
@@ -354,37 +363,55 @@ async fn stamp(path: &Path) -> Option<Stamp> {
     settled.then_some(stamp)
 }
 
-/// The host's files, but for the watched ones, of which only the texts in force are seen.
+/// The watched files as they are in force, and what is around them.
 struct InForce<'a> {
-    files: &'a dyn HostFiles,
     texts: Vec<(PathBuf, Held)>,
+    around: Around<'a>,
+}
+
+/// What is around the watched files.
+enum Around<'a> {
+    /// As it is, and written down.
+    Now(&'a Recording<'a>),
+    /// As it was written down.
+    Then(&'a Surroundings),
 }
 
 impl<'a> InForce<'a> {
-    fn of(files: &'a dyn HostFiles, watched: &[Watched]) -> Self {
-        Self { files, texts: watched.iter().map(|w| (w.change.path.clone(), w.in_force.clone())).collect() }
+    fn of(watched: &[Watched], around: Around<'a>) -> Self {
+        Self { texts: watched.iter().map(|w| (w.change.path.clone(), w.in_force.clone())).collect(), around }
     }
 }
 
 impl HostFiles for InForce<'_> {
     fn read<'a>(&'a self, path: &'a Path) -> Fut<'a, io::Result<Vec<u8>>> {
-        match self.texts.iter().find(|(watched, _)| watched == path) {
-            Some((_, Held::Text(text))) => Box::pin(std::future::ready(Ok(text.clone()))),
-            Some((_, Held::Absent)) => Box::pin(std::future::ready(Err(io::ErrorKind::NotFound.into()))),
-            // The file itself tells why.
-            Some((_, Held::Unreadable)) | None => self.files.read(path),
+        let ready = |read| -> Fut<'a, _> { Box::pin(std::future::ready(read)) };
+        match (self.texts.iter().find(|(watched, _)| watched == path), &self.around) {
+            (Some((_, Held::Text(text))), _) => ready(Ok(text.clone())),
+            (Some((_, Held::Absent)), _) => ready(Err(io::ErrorKind::NotFound.into())),
+            (Some((_, Held::Unreadable)) | None, Around::Now(recording)) => recording.read(path),
+            // That it can be read by now is a change of its own, which is offered first.
+            (Some((_, Held::Unreadable)), Around::Then(_)) => ready(Err(rustix::io::Errno::ACCESS.into())),
+            (None, Around::Then(surroundings)) => ready(surroundings.text(path)),
         }
     }
 
-    fn append<'a>(&'a self, path: &'a Path, bytes: &'a [u8]) -> Fut<'a, io::Result<()>> {
-        self.files.append(path, bytes)
+    fn append<'a>(&'a self, _path: &'a Path, _bytes: &'a [u8]) -> Fut<'a, io::Result<()>> {
+        // Discovery only reads.
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
 
     fn kind<'a>(&'a self, path: &'a Path) -> Fut<'a, Option<PathKind>> {
-        self.files.kind(path)
+        match &self.around {
+            Around::Now(recording) => recording.kind(path),
+            Around::Then(surroundings) => Box::pin(std::future::ready(surroundings.kind(path))),
+        }
     }
 
     fn canonical<'a>(&'a self, path: &'a Path) -> Fut<'a, io::Result<PathBuf>> {
-        self.files.canonical(path)
+        match &self.around {
+            Around::Now(recording) => recording.canonical(path),
+            Around::Then(surroundings) => Box::pin(std::future::ready(surroundings.canonical(path))),
+        }
     }
 }
